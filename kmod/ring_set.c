@@ -344,6 +344,15 @@ static struct rc_ring *rc_ring_alloc(struct rc_net *rc_net, const struct rc_ring
 	return ring;
 }
 
+/* A ring gets pairs: what its former taps receive must not come into the in-line cluster, where nothing would wait. */
+static void rc_ring_end_copies(struct rc_ring *ring, const struct rc_ring_config *config)
+{
+	const struct rc_ring_config *old = rc_ring_config(ring);
+
+	if (old && !old->in_line && config->in_line)
+		rc_tap_remove_all(&ring->taps);
+}
+
 /* Gives @config and the taps of @spec to @ring. The ring is new if it is not in a list yet. */
 static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, struct rc_ring_config *config,
 			 bool is_new, struct netlink_ext_ack *extack)
@@ -355,6 +364,7 @@ static int rc_ring_apply(struct rc_ring *ring, const struct rc_ring_spec *spec, 
 	rtnl_lock();
 	err = rc_ring_prepare_taps(ring, spec, &fresh, extack);
 	if (!err) {
+		rc_ring_end_copies(ring, config);
 		rc_stages_note(ring, config);
 		old = rcu_replace_pointer(ring->config, config, rc_net_held(ring->rc_net));
 		ring->promiscuous = spec->promiscuous;

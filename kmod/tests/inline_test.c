@@ -902,7 +902,7 @@ RT_CASE(inline_hostile)
 	rt_line_close(&line);
 }
 
-/* ---- everything goes, under traffic ---- */
+/* ---- a ring gets pairs, and loses them ---- */
 
 static volatile int rt_no_more;
 
@@ -918,6 +918,46 @@ static void *rt_send_on(void *arg)
 	}
 	return NULL;
 }
+
+/* Nothing comes into the lane that does not wait for a verdict. */
+RT_CASE(inline_convert)
+{
+	struct rt_cluster plain = { .name = "plain", .lane_size = RINGCAP_LANE_SIZE_MIN };
+	struct rt_line line = { .hung_ms = 60000 };
+	struct rt_ring ring = { .outputs = { "plain" } };
+	u64 stats[RINGCAP_INLINE_STATS];
+	struct rt_queue_counts counts;
+	const u32 rounds = rt_scaled(100);
+	struct rt_queue queue;
+	pthread_t thread;
+	u32 round;
+
+	rt_line_open(&line);
+	RT_EQUAL(rt_cluster_set(&plain), 0);
+	ring.name = line.ring;
+	ring.taps[0] = (struct rt_tap){ .ifindex = line.a1, .direction = RINGCAP_DIRECTION_RX };
+	rt_queue_open(&queue, line.cluster, 0);
+	RT_CHECK(!pthread_create(&thread, NULL, rt_send_on, &line.a.sender), "no thread");
+	for (round = 0; round < rounds; round++) {
+		RT_EQUAL(rt_ring_set(&ring), 0);
+		usleep(2000);
+		RT_CHECK(!rt_line_set_ring(&line), "%s", rt_reason);
+		rt_line_judge(&queue, NULL, NULL);
+	}
+	rt_no_more = 1;
+	pthread_join(thread, NULL);
+	rt_settle();
+	rt_line_judge(&queue, NULL, NULL);
+	rt_line_stats(&line, NULL, stats);
+	rt_cluster_counts(line.cluster, &counts);
+	RT_EQUAL(stats[RINGCAP_INLINE_UNKNOWN], 0);
+	RT_CHECK(stats[RINGCAP_INLINE_PASSED], "nothing passed");
+	RT_EQUAL(counts.delivered, stats[RINGCAP_INLINE_PASSED] + stats[RINGCAP_INLINE_REFUSED]);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
+/* ---- everything goes, under traffic ---- */
 
 /* The ring, the cluster, the interfaces and the consumer come and go, in any order, while packets wait. */
 RT_CASE(inline_churn)
