@@ -89,12 +89,12 @@ static int rc_device_event(struct notifier_block *block, unsigned long event, vo
 
 	if (event == NETDEV_PRECHANGEUPPER)
 		return notifier_from_errno(rc_pair_check_upper(data));
-	/* rc_egress, whose notifier comes first, has seen to it that nothing more is sent there. */
-	if (event == NETDEV_UNREGISTER)
-		rc_hold_forget_device(dev);
 	if (event == NETDEV_UNREGISTER)
 		list_for_each_entry(ring, &this->rings, list)
 			rc_device_leaves(ring, dev);
+	/* rc_egress, whose notifier comes first, has seen to it that nothing more is sent there. */
+	if (event == NETDEV_UNREGISTER)
+		rc_hold_forget_device(dev);
 	if (event == NETDEV_UNREGISTER && dev->reg_state != NETREG_REGISTERED)
 		rc_device_end_followers(dev);
 	if (event == NETDEV_REGISTER)

@@ -14,10 +14,11 @@
 
 #define RC_HOLD_SHIFT	6	/* log2 of the bytes of the shortest slot */
 
-/* In the cb of a packet that waits. @since: jiffies. */
+/* In the cb of a packet that waits. @in: by which it came, NULL when that has gone. @since: jiffies. */
 struct rc_held {
 	u64 position;
 	struct net_device *out;
+	struct net_device *in;
 	u32 since;
 };
 
@@ -55,9 +56,13 @@ static void rc_hold_arm(struct rc_hold *hold)
 	hrtimer_start(&hold->timer, ms_to_ktime(READ_ONCE(hold->hung_ms)), HRTIMER_MODE_REL_SOFT);
 }
 
+/* Sets the interface that @skb came by aside: nothing of it may be used when the packet leaves. */
 static void rc_hold_add(struct rc_hold *hold, struct sk_buff *skb, u64 position, struct net_device *out)
 {
-	*rc_held(skb) = (struct rc_held){ .position = position, .out = out, .since = jiffies };
+	struct net_device *in = skb->dev;
+
+	rc_forward_prepare(skb);
+	*rc_held(skb) = (struct rc_held){ .position = position, .out = out, .in = in, .since = jiffies };
 	__skb_queue_tail(&hold->waiting, skb);
 	hold->memory += skb->truesize;
 	*rc_hold_entry(hold, position) = skb;
@@ -246,10 +251,8 @@ static enum rc_hold_offer rc_hold_offer(struct rc_hold *hold, struct rc_packet *
 		return RC_HOLD_UNATTENDED;
 	offer = rc_hold_put(hold, lane, pkt, &position);
 	rc_producer_leave(lane);
-	if (offer == RC_HOLD_TAKEN) {
-		rc_forward_prepare(pkt->skb);
+	if (offer == RC_HOLD_TAKEN)
 		rc_hold_add(hold, pkt->skb, position, out);
-	}
 	return offer;
 }
 
@@ -306,6 +309,22 @@ void rc_hold_receive(struct rc_hold *hold, struct rc_packet *pkt, struct net_dev
 
 /* ---- verdicts ---- */
 
+static bool rc_hold_is_own(const struct ringcap_verdict *verdict)
+{
+	return verdict->verdict == RINGCAP_VERDICT_INJECT_FORWARD || verdict->verdict == RINGCAP_VERDICT_INJECT_REVERSE;
+}
+
+/* Sends @own, a packet of the consumer's, the way that @skb goes, or back. @skb goes on waiting. */
+static void rc_hold_inject(struct rc_hold *hold, const struct sk_buff *skb, struct sk_buff *own, bool back)
+{
+	struct net_device *dev = back ? rc_held(skb)->in : rc_held(skb)->out;
+
+	if (!dev)
+		rc_hold_drop(hold, own, RINGCAP_INLINE_NOT_INJECTED);
+	else
+		rc_hold_count(hold, rc_forward_send(dev, own) ? RINGCAP_INLINE_NOT_INJECTED : RINGCAP_INLINE_INJECTED);
+}
+
 bool rc_hold_obey(struct rc_hold *hold, const struct ringcap_verdict *verdict, struct sk_buff *other)
 {
 	struct sk_buff *skb = rc_hold_find(hold, verdict->position);
@@ -316,6 +335,10 @@ bool rc_hold_obey(struct rc_hold *hold, const struct ringcap_verdict *verdict, s
 		rc_hold_count(hold, verdict->position < hold->taken ? RINGCAP_INLINE_LATE : RINGCAP_INLINE_UNKNOWN);
 		kfree_skb(other);
 		return false;
+	}
+	if (rc_hold_is_own(verdict)) {
+		rc_hold_inject(hold, skb, other, verdict->verdict == RINGCAP_VERDICT_INJECT_REVERSE);
+		return true;
 	}
 	out = rc_hold_remove(hold, skb);
 	if (verdict->verdict == RINGCAP_VERDICT_PASS) {
@@ -363,6 +386,8 @@ static void rc_hold_forget(struct rc_hold *hold, const struct net_device *dev)
 
 	spin_lock(&hold->lock);
 	skb_queue_walk_safe(&hold->waiting, skb, next) {
+		if (rc_held(skb)->in == dev)
+			rc_held(skb)->in = NULL;
 		if (rc_held(skb)->out != dev)
 			continue;
 		rc_hold_remove(hold, skb);

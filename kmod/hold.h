@@ -16,7 +16,8 @@
  * A slot has at least 64 bytes: its header has 48, and rings with pairs capture at least 14 of a packet. So each slot has
  * an entry of its own in the index, which has one for each 64 bytes of the lane.
  *
- * The device that a packet leaves by is not held. When it goes, rc_hold_forget_device drops its packets.
+ * The devices that a packet came by and leaves by are not held. When one goes, rc_hold_forget_device drops the packets
+ * that were to leave by it, and nothing is injected there any more.
  */
 #ifndef RC_HOLD_H
 #define RC_HOLD_H
@@ -109,8 +110,7 @@ void rc_hold_configure(struct rc_hold *hold, u8 open, u32 hung_ms);
 void rc_hold_receive(struct rc_hold *hold, struct rc_packet *pkt, struct net_device *out);
 
 /*
- * Obeys a consumer's @verdict, which is valid. @other: the packet that replaces the one that waits, or NULL; it is
- * consumed. False if no packet waits there. Under @hold->lock.
+ * Obeys a consumer's @verdict, which is valid. @other: the packet of the verdict's data, or NULL; it is consumed. False if no packet waits there. Under @hold->lock.
  */
 bool rc_hold_obey(struct rc_hold *hold, const struct ringcap_verdict *verdict, struct sk_buff *other);
 
@@ -123,7 +123,10 @@ void rc_hold_look(struct rc_hold *hold);
 /* No consumer is attached any more: what waits is taken by RINGCAP_PAST_UNATTENDED. */
 void rc_hold_end(struct rc_hold *hold);
 
-/* @dev goes, and no packet that is to leave by it comes any more: those that wait are dropped. Under RTNL. */
+/*
+ * @dev goes, and no packet comes by it, or is to leave by it, any more. Those that wait to leave by it are dropped.
+ * Under RTNL.
+ */
 void rc_hold_forget_device(const struct net_device *dev);
 
 /* Takes over the counts of @old. A second call adds what was counted since the first. */

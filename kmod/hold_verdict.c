@@ -19,7 +19,7 @@
 /* If a packet is longer than a page, its first piece has this length, as in send.c. */
 #define RC_VERDICT_LINEAR	256
 
-/* Verdicts that were copied and checked. @others: the packets of those that replace, else NULL. */
+/* Verdicts that were copied and checked. @others: the packets of those that have data, else NULL. */
 struct rc_verdict_batch {
 	u32 nr;
 	struct ringcap_verdict verdicts[RC_VERDICT_BATCH];
@@ -42,7 +42,7 @@ static struct sk_buff *rc_verdict_alloc(u32 len)
 	return skb;
 }
 
-/* The packet that @verdict replaces another by, or an error. */
+/* The packet that @verdict has, or an error. */
 static struct sk_buff *rc_verdict_copy(const struct ringcap_verdict *verdict)
 {
 	void *bytes = vmemdup_user(u64_to_user_ptr(verdict->data), verdict->len);
@@ -62,6 +62,11 @@ static struct sk_buff *rc_verdict_copy(const struct ringcap_verdict *verdict)
 	return skb;
 }
 
+static bool rc_verdict_has_data(const struct ringcap_verdict *verdict)
+{
+	return verdict->verdict >= RINGCAP_VERDICT_REPLACE;
+}
+
 static bool rc_verdict_is_valid(const struct ringcap_verdict *verdict)
 {
 	if (verdict->lane || verdict->flags)
@@ -71,6 +76,8 @@ static bool rc_verdict_is_valid(const struct ringcap_verdict *verdict)
 	case RINGCAP_VERDICT_BLOCK:
 		return true;
 	case RINGCAP_VERDICT_REPLACE:
+	case RINGCAP_VERDICT_INJECT_FORWARD:
+	case RINGCAP_VERDICT_INJECT_REVERSE:
 		return verdict->len >= ETH_HLEN && verdict->len <= RINGCAP_SNAPLEN_MAX;
 	default:
 		return false;
@@ -87,7 +94,7 @@ static int rc_verdict_take(struct rc_verdict_batch *batch, const struct ringcap_
 		return -EFAULT;
 	if (!rc_verdict_is_valid(verdict))
 		return -EINVAL;
-	if (verdict->verdict == RINGCAP_VERDICT_REPLACE)
+	if (rc_verdict_has_data(verdict))
 		other = rc_verdict_copy(verdict);
 	if (IS_ERR(other))
 		return PTR_ERR(other);

@@ -111,6 +111,8 @@ static const char *const rc_proc_inline_names[] = {
 	[RINGCAP_INLINE_UNKNOWN] = "Verdicts unknown",
 	[RINGCAP_INLINE_BYPASSES] = "Bypasses",
 	[RINGCAP_INLINE_BYPASS_MS] = "Bypass ms",
+	[RINGCAP_INLINE_INJECTED] = "Injected",
+	[RINGCAP_INLINE_NOT_INJECTED] = "Not injected",
 };
 
 static void rc_proc_show_inline(struct seq_file *m, const u64 *stats, u32 first, u32 last)
@@ -129,7 +131,7 @@ static void rc_proc_show_hold(struct seq_file *m, struct rc_hold *hold)
 		   hold->open & RINGCAP_OPEN_FULL ? "full " : "", hold->open & RINGCAP_OPEN_HUNG ? "hung" : "",
 		   READ_ONCE(hold->hung_ms));
 	rc_hold_stats(hold, stats);
-	rc_proc_show_inline(m, stats, RINGCAP_INLINE_HELD, RINGCAP_INLINE_BYPASS_MS);
+	rc_proc_show_inline(m, stats, RINGCAP_INLINE_HELD, RINGCAP_INLINE_NOT_INJECTED);
 }
 
 static void rc_proc_show_tap(struct seq_file *m, const struct rc_tap *tap)

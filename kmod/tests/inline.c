@@ -165,7 +165,7 @@ void rt_line_check(const struct rt_line *line, u64 sent, u64 *stats)
 	rt_line_stats(line, ring, stats);
 	rt_ring_counts(line->ring, &counts);
 	rt_cluster_counts(line->cluster, &queues);
-	for (i = 0; i <= RINGCAP_INLINE_BYPASS_MS; i++)
+	for (i = 0; i < RINGCAP_INLINE_STATS; i++)
 		if (stats[i])
 			printf("# stat %u: %llu\n", i, (unsigned long long)stats[i]);
 	RT_EQUAL(counts.seen, ring[RINGCAP_INLINE_BRIDGED] + rt_line_lost(ring) + counts.passed);

@@ -446,6 +446,81 @@ RT_CASE(inline_memory)
 	rt_line_close(&line);
 }
 
+/* ---- packets of the consumer's own ---- */
+
+static const u8 rt_own_bytes[2000] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5 };
+
+static int rt_inject(const struct rt_queue *queue, u64 position, u8 kind, u32 len, u32 *missed)
+{
+	struct ringcap_verdict verdict = {
+		.position = position, .verdict = kind, .data = (u64)(uintptr_t)rt_own_bytes, .len = len
+	};
+
+	return rt_verdicts(queue->fd, &verdict, 1, missed);
+}
+
+/* What an end has got so far, in @kinds: [0] others' packets, [1] the consumer's own. */
+static void rt_count_end(struct rt_line_end *end, u64 *kinds, u64 total, u64 own)
+{
+	rt_ring_wait(end->ring, total);
+	rt_queue_read(&end->queue, rt_count_kinds, kinds);
+	RT_EQUAL(kinds[1], own);
+	RT_EQUAL(kinds[0], total - own);
+}
+
+/* While a packet waits, its consumer may send the way that it goes, and back. */
+RT_CASE(inline_inject)
+{
+	const u8 forward = RINGCAP_VERDICT_INJECT_FORWARD, reverse = RINGCAP_VERDICT_INJECT_REVERSE;
+	struct ringcap_verdict pass = { .verdict = RINGCAP_VERDICT_PASS };
+	struct rt_line line = { .hung_ms = 60000 };
+	struct rt_traffic traffic = { .flows = 1, .min_len = 65 };
+	u64 stats[RINGCAP_INLINE_STATS], at_a[2] = {}, at_b[2] = {};
+	struct rt_queue queue;
+	u32 missed, i;
+
+	rt_line_open(&line);
+	rt_queue_open(&queue, line.cluster, 0);
+	RT_EQUAL(rt_inject(&queue, 0, forward, 64, &missed), 1);
+	RT_EQUAL(missed, 1);
+	rt_send(line.a.sender, &traffic, 0, 2);
+	rt_ring_wait(line.ring, 2);
+	for (i = 0; i < 3; i++)
+		RT_EQUAL(rt_inject(&queue, 0, forward, 64, &missed) + (int)missed, 1);
+	for (i = 0; i < 5; i++)
+		RT_EQUAL(rt_inject(&queue, 0, reverse, 64, &missed) + (int)missed, 1);
+	RT_EQUAL(rt_inject(&queue, 0, forward, 2000, &missed) + (int)missed, 1);
+	RT_EQUAL(rt_inject(&queue, 0, reverse, 2000, &missed) + (int)missed, 1);
+	RT_EQUAL(rt_inject(&queue, 0, forward, 13, NULL), -EINVAL);
+	RT_EQUAL(rt_inject(&queue, 0, reverse, 65536, NULL), -EINVAL);
+	rt_line_check(&line, 2, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_HELD], 2);
+	RT_EQUAL(stats[RINGCAP_INLINE_INJECTED], 8);
+	RT_EQUAL(stats[RINGCAP_INLINE_NOT_INJECTED], 2);
+	RT_EQUAL(rt_verdicts(queue.fd, &pass, 1, NULL), 1);
+	/* It waits no longer. */
+	RT_EQUAL(rt_inject(&queue, 0, reverse, 64, &missed), 1);
+	RT_EQUAL(missed, 1);
+	rt_count_end(&line.b, at_b, 4, 3);
+	rt_count_end(&line.a, at_a, 5, 5);
+
+	/* The interface that the other one came in by goes. */
+	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 2);
+	pass.position = queue.position[0] / 2;
+	rt_link_delete("a1");
+	RT_EQUAL(rt_inject(&queue, pass.position, reverse, 64, &missed) + (int)missed, 1);
+	RT_EQUAL(rt_inject(&queue, pass.position, forward, 64, &missed) + (int)missed, 1);
+	RT_EQUAL(rt_verdicts(queue.fd, &pass, 1, NULL), 1);
+	rt_count_end(&line.b, at_b, 6, 4);
+	rt_line_check(&line, 2, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_PASSED], 2);
+	RT_EQUAL(stats[RINGCAP_INLINE_UNKNOWN], 2);
+	RT_EQUAL(stats[RINGCAP_INLINE_INJECTED], 9);
+	RT_EQUAL(stats[RINGCAP_INLINE_NOT_INJECTED], 3);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
 /* ---- what does not get through ---- */
 
 RT_CASE(inline_losses)
@@ -826,7 +901,7 @@ static void rt_hostile_verdict(u64 *seed, struct ringcap_verdict *verdict, const
 
 	*verdict = (struct ringcap_verdict){
 		.position = rt_random(seed) % 20000 / 8 * 8,
-		.verdict = rt_random(seed) % 8 ? 1 + rt_random(seed) % 3 : (u8)rt_random(seed),
+		.verdict = rt_random(seed) % 8 ? 1 + rt_random(seed) % 5 : (u8)rt_random(seed),
 		.len = rt_random(seed) % 4 ? 60 : rt_random(seed),
 		.data = rt_random(seed) % 4 ? (u64)(uintptr_t)bytes : addresses[rt_random(seed) % 5],
 		.lane = rt_random(seed) % 50 ? 0 : (u16)rt_random(seed),

@@ -198,7 +198,7 @@ static void rf_judge(u64 *seed)
 	rf_bytes(seed, verdicts, sizeof(verdicts));
 	for (i = 0; i < 20; i++) {
 		verdicts[i].position = rf_below(seed, 4096) * 8;
-		verdicts[i].verdict = (u8)rf_below(seed, 5);
+		verdicts[i].verdict = (u8)rf_below(seed, 7);
 		verdicts[i].len = rf_one_in(seed, 4) ? rf_number(seed) : 64;
 		verdicts[i].data = rf_one_in(seed, 3) ? rf_number(seed) : (unsigned long)verdicts;
 		verdicts[i].lane = rf_one_in(seed, 20);

@@ -238,9 +238,11 @@ const (
 
 // RINGCAP_VERDICT_*.
 const (
-	verdictPass    = 1
-	verdictBlock   = 2
-	verdictReplace = 3
+	verdictPass          = 1
+	verdictBlock         = 2
+	verdictReplace       = 3
+	verdictInjectForward = 4
+	verdictInjectReverse = 5
 )
 
 // RINGCAP_INLINE_*.
@@ -265,6 +267,8 @@ const (
 	inlineUnknown          = 17
 	inlineBypasses         = 18
 	inlineBypassMs         = 19
+	inlineInjected         = 20
+	inlineNotInjected      = 21
 )
 
 // RINGCAP_EVENT_*.

@@ -143,6 +143,10 @@
  * itself, whole, even if the snap length has shortened the copy. Once the slot's place in the lane is written again, a
  * packet without a verdict is dropped (unanswered).
  *
+ * INJECT_FORWARD and INJECT_REVERSE send a packet of the consumer's own, as often as it likes, by the two interfaces of
+ * a packet that waits and by no others. They are no verdict: the packet goes on waiting. Own packets are not in the
+ * account below.
+ *
  * A queue of an in-line cluster has one lane, so that all of its packets are in one order, whichever CPU they come by.
  * Packets leave in the order of their verdicts. Slots have the long header.
  *
@@ -448,13 +452,16 @@ enum ringcap_judgement {
 	RINGCAP_VERDICT_PASS = 1,	/* the packet leaves as it is */
 	RINGCAP_VERDICT_BLOCK,		/* it does not leave */
 	RINGCAP_VERDICT_REPLACE,	/* the verdict's data leave in its place */
+	RINGCAP_VERDICT_INJECT_FORWARD,	/* the verdict's data leave by the peer, and the packet goes on waiting */
+	RINGCAP_VERDICT_INJECT_REVERSE,	/* they leave by the interface that the packet came in by, and it goes on waiting */
 };
 
 /**
  * struct ringcap_verdict - what becomes of a packet
  * @position: of its slot, as the consumer counts positions in the lane
- * @data: with RINGCAP_VERDICT_REPLACE, the address of the packet that leaves instead; it begins with the Ethernet header
- * @len: its bytes: 14 to 65535. It is lost if the peer's MTU is less, also where the packet that it replaces was MERGED
+ * @data: with RINGCAP_VERDICT_REPLACE, the address of the packet that leaves instead; with _INJECT_*, of one that leaves
+ *	as well. It begins with the Ethernet header, and its checksums are final
+ * @len: its bytes: 14 to 65535. It is lost if the MTU is less, also where the packet that it replaces was MERGED
  * @lane: 0
  * @verdict: enum ringcap_judgement
  * @flags: 0
@@ -483,7 +490,7 @@ struct ringcap_verdicts {
 /*
  * Gives verdicts, in the order of the array. Returns how many it took, including those that found no packet. EPERM: the
  * cluster is not in line. ENODEV: the queue was deleted or taken back. EINVAL: a verdict is invalid. EFAULT: an address
- * is. ENOMEM: a packet cannot be replaced. The verdicts before such a one are taken. If there are any, the ioctl returns
+ * is. ENOMEM: there is no memory for its packet. The verdicts before such a one are taken. If there are any, the ioctl returns
  * their number instead of the error.
  */
 #define RINGCAP_IOC_VERDICT	_IOWR('R', 2, struct ringcap_verdicts)
@@ -910,6 +917,8 @@ enum ringcap_inline_stat {
 	RINGCAP_INLINE_UNKNOWN,		/* verdicts on what never waited, or was answered before */
 	RINGCAP_INLINE_BYPASSES,	/* how often the queue's packets began to go past its consumer */
 	RINGCAP_INLINE_BYPASS_MS,	/* milliseconds that they did, up to the last time that they came back */
+	RINGCAP_INLINE_INJECTED,	/* packets of the consumer's own that left */
+	RINGCAP_INLINE_NOT_INJECTED,	/* and that did not: too long, refused, or the interface was down or gone */
 };
 
 enum ringcap_event {
