@@ -14,10 +14,20 @@ RINGCAP_API uint64_t ringcap_position(const struct ringcap *h, const struct ring
 	return lane->released + ((offset - lane->released) & (h->lanes->lane_size - 1));
 }
 
-RINGCAP_API int ringcap_verdicts(struct ringcap *h, const struct ringcap_verdict *verdicts, unsigned int n)
+RINGCAP_API int ringcap_is_inline(const struct ringcap *h)
 {
-	unsigned int done = 0, missed = 0;
+	struct ringcap_verdicts none = { 0 };
 
+	return h->engine == &engine_kmod && !ioctl(h->kmod.fd, RINGCAP_IOC_VERDICT, &none);
+}
+
+RINGCAP_API int ringcap_verdicts(struct ringcap *h, const struct ringcap_verdict *verdicts, unsigned int n,
+				 unsigned int *missed)
+{
+	unsigned int done = 0, unused;
+
+	missed = missed ? missed : &unused;
+	*missed = 0;
 	if (h->engine != &engine_kmod)
 		return -ENOTSUP;
 	if (n > INT_MAX)
@@ -29,9 +39,9 @@ RINGCAP_API int ringcap_verdicts(struct ringcap *h, const struct ringcap_verdict
 		if (taken < 0 && errno == EINTR)
 			continue;
 		if (taken <= 0)
-			return done ? (int)(done - missed) : taken < 0 ? -errno : -EPROTO;
+			return done ? (int)done : taken < 0 ? -errno : -EPROTO;
 		done += (unsigned int)taken;
-		missed += argument.missed;
+		*missed += argument.missed;
 	}
-	return (int)(done - missed);
+	return (int)done;
 }

@@ -254,17 +254,24 @@ int ringcap_inject_flush(struct ringcap *h);
 int ringcap_inject_stats(const struct ringcap *h, struct ringcap_inject_stats *stats);
 
 /*
+ * Returns 1 if the queue is one of an in-line cluster: its packets wait for this consumer's verdicts. Otherwise 0, also
+ * when the queue was deleted or taken back.
+ */
+int ringcap_is_inline(const struct ringcap *h);
+
+/*
  * In a queue of an in-line cluster: the number by which a verdict names the packet of a slot that is received and not
  * released.
  */
 uint64_t ringcap_position(const struct ringcap *h, const struct ringcap_slot *slot);
 
 /*
- * Gives n verdicts on packets of an in-line queue, in order. Returns how many of them found their packet. The others
- * came too late, or were not the first. If a verdict is invalid, those before it are given; if it is the first, this
- * returns an error as RINGCAP_IOC_VERDICT does, or -ENOTSUP with the eBPF engine.
+ * Gives n verdicts on packets of an in-line queue, in order, and injects packets of the consumer's own. Returns how many
+ * were taken. If a verdict is invalid, those before it are taken; if it is the first, this returns an error as
+ * RINGCAP_IOC_VERDICT does, or -ENOTSUP with the eBPF engine. *missed is the number of those taken that found no packet:
+ * they came too late, or were not the first. missed may be NULL.
  */
-int ringcap_verdicts(struct ringcap *h, const struct ringcap_verdict *verdicts, unsigned int n);
+int ringcap_verdicts(struct ringcap *h, const struct ringcap_verdict *verdicts, unsigned int n, unsigned int *missed);
 
 void ringcap_queue(const struct ringcap *h, struct ringcap_queue *queue);
 
