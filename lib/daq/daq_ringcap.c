@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * libdaq's module "ringcap". Snort 3 and other programs on libdaq 3 read queues with it, one queue per instance. The
- * module is passive: it counts verdicts, and they change nothing. See daq-ringcap(7).
+ * In passive mode it counts verdicts, and they change nothing. In inline mode, on a queue of an in-line cluster, each
+ * packet waits in the kernel for the verdict on its message. See daq-ringcap(7).
  *
  * Messages point into the queue's memory. Programs finalise them in any order. A queue takes packets back only in the
  * order in which it gave them. So for each packet that it has not given back, the instance notes whether it is done:
@@ -13,6 +14,9 @@
  *
  * So a message that the program keeps also keeps the later packets in the queue. But the program can still receive: it
  * may have as many messages as the pool has, and at most WINDOW packets lie in the queue.
+ *
+ * Programs change messages in place to replace a packet, and the queue's memory is read-only. So in inline mode each
+ * message has a copy, unless the program does without (variable readonly).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,16 +35,22 @@
 
 #include "device.h"
 #include "metadata.h"
+#include "verdicts.h"
 
-#define MODULE_VERSION	1
+#define MODULE_VERSION	2
 #define POOL_DEFAULT	256U
 #define WINDOW		65536U	/* the number of packets that libringcap lends; a power of two */
 #define NSEC_PER_SEC	1000000000ULL
+#define COPY_STRIDE	(65536U + 192)	/* from one copy to the next; not a power of two, or they share cache sets */
+#define INLINE_TIMEOUT_US 1000U		/* sleeping over unread packets; the least that libringcap has */
 
 struct message {
 	DAQ_Msg_t msg;
 	DAQ_PktHdr_t header;
 	struct message *next_free;
+	DAQ_PktDecodeData_t decoded;
+	uint64_t position;	/* in line: by which a verdict names the packet */
+	uint32_t caplen;
 	uint32_t packet;	/* its number, see window */
 	bool lent;		/* the program has it */
 };
@@ -59,6 +69,11 @@ struct instance {
 	uint32_t snaplen;
 	int timeout_ms;			/* -1 = no limit */
 	bool report;
+	bool in_line;
+	bool readonly;			/* in line: no copies, and nothing is replaced */
+	uint8_t *copies;		/* one for each message, or NULL */
+	struct verdicts verdicts;
+	uint64_t cut;			/* in line: blocked instead of replaced, because the ring has cut them */
 	struct bpf_program filter;	/* no instructions = everything passes */
 	uint64_t metadata;		/* last given to the filter, see metadata.h */
 	struct message *messages;
@@ -75,6 +90,7 @@ static DAQ_BaseAPI_t daq;
 
 static const DAQ_VariableDesc_t variables[] = {
 	{ "report", "At the end, print the queue's account on standard error: what was lost, and why", DAQ_VAR_DESC_FORBIDS_ARGUMENT },
+	{ "readonly", "In line, do not copy packets, and do not replace any", DAQ_VAR_DESC_FORBIDS_ARGUMENT },
 };
 
 /* ---------------------------------------------------------------- the command line */
@@ -100,12 +116,30 @@ static int get_variable_descs(const DAQ_VariableDesc_t **table)
 }
 
 /* libdaq does not report the requested mode if the module's type does not have it. */
-static int check_mode(DAQ_ModuleConfig_h config, DAQ_ModuleInstance_h modinst)
+static int check_mode(struct instance *in, DAQ_ModuleConfig_h config)
 {
-	if (daq.config_get_mode(config) == DAQ_MODE_PASSIVE)
+	DAQ_Mode mode = daq.config_get_mode(config);
+
+	in->in_line = mode == DAQ_MODE_INLINE;
+	if (in->in_line || mode == DAQ_MODE_PASSIVE)
 		return DAQ_SUCCESS;
-	daq.set_errbuf(modinst, "ringcap: only mode passive works: packets cannot be held up or changed (inline), and the module pcap "
-		       "reads files (read-file)");
+	daq.set_errbuf(in->modinst, "ringcap: the modes are passive and inline; the module pcap reads files (read-file)");
+	return DAQ_ERROR_NOTSUP;
+}
+
+/* A reader without verdicts would stop the packets of an in-line queue. */
+static int check_queue(struct instance *in)
+{
+	const struct ringcap_queue *q = &in->about;
+
+	if (ringcap_is_inline(in->queue) == in->in_line)
+		return DAQ_SUCCESS;
+	if (in->in_line)
+		daq.set_errbuf(in->modinst, "ringcap: %s@%u is not in line: its packets have gone their way already. Read it in "
+			       "passive mode, or name a ring with a pair of interfaces", q->name, q->queue);
+	else
+		daq.set_errbuf(in->modinst, "ringcap: %s@%u is in line: its packets wait for verdicts, which passive mode does not "
+			       "give. Use inline mode (Snort: -Q)", q->name, q->queue);
 	return DAQ_ERROR_NOTSUP;
 }
 
@@ -114,15 +148,19 @@ static int read_variables(struct instance *in, DAQ_ModuleConfig_h config)
 	const char *key = NULL, *value = NULL;
 
 	for (daq.config_first_variable(config, &key, &value); key; daq.config_next_variable(config, &key, &value)) {
-		if (strcmp(key, variables[0].name)) {
-			daq.set_errbuf(in->modinst, "ringcap: unknown variable '%s': there is only %s", key, variables[0].name);
+		bool report = !strcmp(key, variables[0].name), readonly = !strcmp(key, variables[1].name);
+
+		if (!report && !readonly) {
+			daq.set_errbuf(in->modinst, "ringcap: unknown variable '%s': there are %s and %s", key, variables[0].name,
+				       variables[1].name);
 			return DAQ_ERROR_INVAL;
 		}
 		if (value) {
 			daq.set_errbuf(in->modinst, "ringcap: variable %s=%s: it takes no value", key, value);
 			return DAQ_ERROR_INVAL;
 		}
-		in->report = true;
+		in->report |= report;
+		in->readonly |= readonly;
 	}
 	return DAQ_SUCCESS;
 }
@@ -160,15 +198,28 @@ static void destroy(void *handle)
 	pthread_mutex_destroy(&in->closing);
 	pcap_freecode(&in->filter);
 	free(in->messages);
+	free(in->copies);
 	free(in->packets);
 	free(in);
 }
+
+/* For packets that a virtual interface gave us before the checksum was computed, or whose segments were merged. */
+static const DAQ_PktDecodeData_t checksum_not_final = {
+	.flags.bits = { .l4 = 1, .l4_checksum = 1, .tcp = 1, .udp = 1 },
+	.l2_offset = DAQ_PKT_DECODE_OFFSET_INVALID,
+	.l3_offset = DAQ_PKT_DECODE_OFFSET_INVALID,
+	.l4_offset = DAQ_PKT_DECODE_OFFSET_INVALID,
+	.payload_offset = DAQ_PKT_DECODE_OFFSET_INVALID,
+	.checksum_offset = DAQ_PKT_DECODE_OFFSET_INVALID,
+};
 
 static int make_pool(struct instance *in)
 {
 	in->messages = calloc(in->pool.size, sizeof(*in->messages));
 	in->packets = calloc(in->pool.size, sizeof(*in->packets));
-	if (!in->messages || !in->packets) {
+	if (in->in_line && !in->readonly)
+		in->copies = malloc((size_t)in->pool.size * COPY_STRIDE);
+	if (!in->messages || !in->packets || (in->in_line && !in->readonly && !in->copies)) {
 		daq.set_errbuf(in->modinst, "ringcap: out of memory for %u messages", in->pool.size);
 		return DAQ_ERROR_NOMEM;
 	}
@@ -178,12 +229,15 @@ static int make_pool(struct instance *in)
 		m->msg = (DAQ_Msg_t){ .hdr = &m->header, .hdr_len = sizeof(m->header), .type = DAQ_MSG_TYPE_PACKET,
 				      .owner = in->modinst, .priv = m };
 		m->header = (DAQ_PktHdr_t){ .egress_index = DAQ_PKTHDR_UNKNOWN, .ingress_group = DAQ_PKTHDR_UNKNOWN,
-					    .egress_group = DAQ_PKTHDR_UNKNOWN, .flags = DAQ_PKT_FLAG_NOT_FORWARDING };
+					    .egress_group = DAQ_PKTHDR_UNKNOWN,
+					    .flags = in->in_line ? 0 : DAQ_PKT_FLAG_NOT_FORWARDING };
+		m->decoded = checksum_not_final;
 		m->next_free = in->free;
 		in->free = m;
 	}
 	in->pool.available = in->pool.size;
-	in->pool.mem_size = in->pool.size * (sizeof(*in->messages) + sizeof(*in->packets)) + sizeof(in->window);
+	in->pool.mem_size = in->pool.size * (sizeof(*in->messages) + sizeof(*in->packets) + (in->copies ? COPY_STRIDE : 0)) +
+			    sizeof(in->window);
 	return DAQ_SUCCESS;
 }
 
@@ -259,7 +313,9 @@ static int open_queue(struct instance *in, DAQ_ModuleConfig_h config)
 		return err;
 	ringcap_queue(in->queue, &in->about);
 	ringcap_stats(in->queue, &in->start);
-	return DAQ_SUCCESS;
+	if (in->in_line)
+		ringcap_set_timeout(in->queue, INLINE_TIMEOUT_US);
+	return check_queue(in);
 }
 
 /*
@@ -278,7 +334,7 @@ static int instantiate(const DAQ_ModuleConfig_h config, DAQ_ModuleInstance_h mod
 	in->modinst = modinst;
 	pthread_mutex_init(&in->closing, NULL);
 	read_config(in, config);
-	err = check_mode(config, modinst);
+	err = check_mode(in, config);
 	if (!err)
 		err = read_variables(in, config);
 	if (!err)
@@ -333,6 +389,15 @@ static void give_back(struct instance *in)
 		ringcap_release(in->queue, w->first - first);
 }
 
+/* Also the bytes after the program's snap length, which leave with the rest. */
+static uint8_t *copy_packet(struct instance *in, const struct message *m, const struct ringcap_pkt *pkt)
+{
+	uint8_t *copy = in->copies + (size_t)(m - in->messages) * COPY_STRIDE;
+
+	memcpy(copy, pkt->data, pkt->slot->caplen);
+	return copy;
+}
+
 static const DAQ_Msg_t *lend(struct instance *in, const struct ringcap_pkt *pkt)
 {
 	const struct ringcap_slot *slot = pkt->slot;
@@ -341,7 +406,13 @@ static const DAQ_Msg_t *lend(struct instance *in, const struct ringcap_pkt *pkt)
 	in->free = m->next_free;
 	m->packet = in->window.next;
 	m->lent = true;
-	m->msg.data = (uint8_t *)(uintptr_t)pkt->data;	/* read-only, as the capabilities tell programs */
+	m->caplen = slot->caplen;
+	if (in->in_line)
+		m->position = ringcap_position(in->queue, slot);
+	/* Without a copy it is read-only, as the capabilities tell programs. */
+	m->msg.data = in->copies ? copy_packet(in, m, pkt) : (uint8_t *)(uintptr_t)pkt->data;
+	m->msg.meta[DAQ_PKT_META_DECODE_DATA] =
+		slot->flags & (RINGCAP_SLOT_CSUM_PARTIAL | RINGCAP_SLOT_MERGED) ? &m->decoded : NULL;
 	m->msg.data_len = slot->caplen < in->snaplen ? slot->caplen : in->snaplen;
 	m->header.ts.tv_sec = (time_t)(slot->ts_ns / NSEC_PER_SEC);
 	m->header.ts.tv_usec = (suseconds_t)(slot->ts_ns % NSEC_PER_SEC / 1000);
@@ -358,6 +429,17 @@ static bool passes(struct instance *in, const struct ringcap_pkt *pkt)
 	return bpf_filter(in->filter.bf_insns, pkt->data, pkt->slot->len, pkt->slot->caplen);
 }
 
+/* In line, the filter chooses what the program sees, and the rest goes on. */
+static void reject(struct instance *in, const struct ringcap_pkt *pkt)
+{
+	struct ringcap_verdict pass = { .verdict = RINGCAP_VERDICT_PASS };
+
+	if (!in->in_line)
+		return;
+	pass.position = ringcap_position(in->queue, pkt->slot);
+	verdicts_add(&in->verdicts, in->queue, &pass);
+}
+
 /* Takes n received packets into the window. Returns how many became messages. */
 static unsigned lend_all(struct instance *in, unsigned n, const DAQ_Msg_t *msgs[])
 {
@@ -369,6 +451,8 @@ static unsigned lend_all(struct instance *in, unsigned n, const DAQ_Msg_t *msgs[
 		in->window.done[in->window.next % WINDOW] = !passed;
 		if (passed)
 			msgs[lent++] = lend(in, &in->packets[i]);
+		else
+			reject(in, &in->packets[i]);
 		in->window.next++;
 	}
 	in->pool.available -= lent;
@@ -407,6 +491,8 @@ static unsigned receive(struct instance *in, unsigned max, const DAQ_Msg_t *msgs
 		int n;
 
 		*rstat = DAQ_RSTAT_NOBUF;
+		/* No packet waits for a verdict while the program waits for a packet. */
+		verdicts_give(&in->verdicts, in->queue);
 		if (!want)
 			return 0;
 		n = ringcap_recv(in->queue, in->packets, want, left);
@@ -447,6 +533,43 @@ static bool is_lent(const struct instance *in, const DAQ_Msg_t *msg)
 	return m >= in->messages && m < in->messages + in->pool.size && &m->msg == msg && m->lent;
 }
 
+/* What has been done to the flow so far is for the program to remember: each of its packets comes to it. */
+static const uint8_t kernel_verdict[MAX_DAQ_VERDICT] = {
+	[DAQ_VERDICT_PASS] = RINGCAP_VERDICT_PASS,
+	[DAQ_VERDICT_BLOCK] = RINGCAP_VERDICT_BLOCK,
+	[DAQ_VERDICT_REPLACE] = RINGCAP_VERDICT_REPLACE,
+	[DAQ_VERDICT_WHITELIST] = RINGCAP_VERDICT_PASS,
+	[DAQ_VERDICT_BLACKLIST] = RINGCAP_VERDICT_BLOCK,
+	[DAQ_VERDICT_IGNORE] = RINGCAP_VERDICT_PASS,
+};
+
+/* What the ring has cut off cannot leave with the bytes that replace the rest. */
+static void replace(struct instance *in, const struct message *m, struct ringcap_verdict *verdict)
+{
+	if (!in->copies) {	/* so nothing has changed */
+		verdict->verdict = RINGCAP_VERDICT_PASS;
+	} else if (m->caplen < m->header.pktlen) {
+		verdict->verdict = RINGCAP_VERDICT_BLOCK;
+		in->cut++;
+	} else {
+		verdict->data = (uint64_t)(uintptr_t)m->msg.data;
+		verdict->len = m->caplen;
+	}
+}
+
+static void decide(struct instance *in, const struct message *m, DAQ_Verdict daq_verdict)
+{
+	struct ringcap_verdict verdict = { .position = m->position, .verdict = kernel_verdict[daq_verdict] };
+
+	if (!in->in_line || !in->queue)
+		return;
+	if (verdict.verdict == RINGCAP_VERDICT_REPLACE)
+		replace(in, m, &verdict);
+	verdicts_add(&in->verdicts, in->queue, &verdict);
+	if (in->pool.available == in->pool.size)
+		verdicts_give(&in->verdicts, in->queue);
+}
+
 static int msg_finalize(void *handle, const DAQ_Msg_t *msg, DAQ_Verdict verdict)
 {
 	struct instance *in = handle;
@@ -457,13 +580,74 @@ static int msg_finalize(void *handle, const DAQ_Msg_t *msg, DAQ_Verdict verdict)
 		return DAQ_ERROR_INVAL;
 	}
 	m = msg->priv;
+	if (verdict >= MAX_DAQ_VERDICT)
+		verdict = DAQ_VERDICT_PASS;
 	m->lent = false;
 	m->next_free = in->free;
 	in->free = m;
 	in->pool.available++;
 	in->window.done[m->packet % WINDOW] = true;
-	in->stats.verdicts[verdict < MAX_DAQ_VERDICT ? verdict : DAQ_VERDICT_PASS]++;
+	in->stats.verdicts[verdict]++;
+	decide(in, m, verdict);
 	return DAQ_SUCCESS;
+}
+
+/* ---------------------------------------------------------------- packets of the program's own */
+
+static int inject_by(struct instance *in, const struct message *m, uint8_t kind, const uint8_t *data, uint32_t len)
+{
+	struct ringcap_verdict packet = { .position = m->position, .verdict = kind, .data = (uint64_t)(uintptr_t)data, .len = len };
+	int err = verdicts_inject(&in->verdicts, in->queue, &packet);
+
+	if (!err) {
+		in->stats.packets_injected++;
+		return DAQ_SUCCESS;
+	}
+	daq.set_errbuf(in->modinst, "ringcap: a packet of %u bytes cannot be injected: %s", len, err == -ESRCH ?
+		       "the one that it answers waits no longer, because it went past the program" :
+		       err == -EINVAL ? "it has 14 to 65535 bytes, and the module may be too old" : strerror(-err));
+	return err == -EINVAL ? DAQ_ERROR_INVAL : DAQ_ERROR;
+}
+
+static int check_inject(struct instance *in)
+{
+	if (in->in_line && in->queue)
+		return DAQ_SUCCESS;
+	daq.set_errbuf(in->modinst, "ringcap: nothing can be injected in passive mode");
+	return DAQ_ERROR_NOTSUP;
+}
+
+static int inject_relative(void *handle, const DAQ_Msg_t *msg, const uint8_t *data, uint32_t len, int reverse)
+{
+	struct instance *in = handle;
+	int err = check_inject(in);
+
+	if (err)
+		return err;
+	if (!is_lent(in, msg)) {
+		daq.set_errbuf(in->modinst, "ringcap: the message to inject for was finalised, or is another instance's");
+		return DAQ_ERROR_INVAL;
+	}
+	return inject_by(in, msg->priv, reverse ? RINGCAP_VERDICT_INJECT_REVERSE : RINGCAP_VERDICT_INJECT_FORWARD, data, len);
+}
+
+/* Out of the interface ingress_index. The right to send there comes with a packet that has come in by it. */
+static int inject(void *handle, DAQ_MsgType type, const void *hdr, const uint8_t *data, uint32_t len)
+{
+	struct instance *in = handle;
+	const DAQ_PktHdr_t *header = hdr;
+	int err = type == DAQ_MSG_TYPE_PACKET ? check_inject(in) : DAQ_ERROR_NOTSUP;
+
+	for (uint32_t i = 0; !err && i < in->pool.size; i++) {
+		const struct message *m = &in->messages[i];
+
+		if (m->lent && m->header.ingress_index == header->ingress_index)
+			return inject_by(in, m, RINGCAP_VERDICT_INJECT_REVERSE, data, len);
+	}
+	if (!err)
+		daq.set_errbuf(in->modinst, "ringcap: the program has no message from interface %d, by which to send there",
+			       header->ingress_index);
+	return err ? err : DAQ_ERROR_AGAIN;
 }
 
 /* May be called from any thread, also when the instance has been stopped. */
@@ -524,6 +708,17 @@ static void reset_stats(void *handle)
 	account(in, &in->start);
 }
 
+static void report_in_line(const struct instance *in)
+{
+	const uint64_t *v = in->stats.verdicts;
+
+	fprintf(stderr, "ringcap: %s@%u in line: passed %" PRIu64 ", blocked %" PRIu64 ", replaced %" PRIu64 ", injected %" PRIu64
+		"; verdicts %" PRIu64 ", too late %" PRIu64 "; blocked instead of replaced %" PRIu64 "\n", in->about.name,
+		in->about.queue, v[DAQ_VERDICT_PASS] + v[DAQ_VERDICT_WHITELIST] + v[DAQ_VERDICT_IGNORE] + in->stats.packets_filtered,
+		v[DAQ_VERDICT_BLOCK] + v[DAQ_VERDICT_BLACKLIST], v[DAQ_VERDICT_REPLACE], in->stats.packets_injected,
+		in->verdicts.given, in->verdicts.missed, in->cut + in->verdicts.unreplaced);
+}
+
 /* libdaq has one number for lost packets. */
 static void report(struct instance *in)
 {
@@ -539,6 +734,8 @@ static void report(struct instance *in)
 		now.dropped[RINGCAP_DROP_FULL] - from->dropped[RINGCAP_DROP_FULL],
 		now.dropped[RINGCAP_DROP_UNATTENDED] - from->dropped[RINGCAP_DROP_UNATTENDED],
 		now.dropped[RINGCAP_DROP_NOMEM] - from->dropped[RINGCAP_DROP_NOMEM]);
+	if (in->in_line)
+		report_in_line(in);
 }
 
 /* While the program has messages, which point into the queue, the queue stays open until the instance is closed. */
@@ -546,6 +743,8 @@ static int stop(void *handle)
 {
 	struct instance *in = handle;
 
+	if (in->queue)
+		verdicts_give(&in->verdicts, in->queue);
 	give_back(in);
 	if (in->report)
 		report(in);
@@ -562,13 +761,15 @@ static int get_snaplen(void *handle)
 }
 
 /*
- * The module cannot inject, and it refuses each attempt. But a Snort that has a rule with an answer (reject) opens a
- * raw socket if the module cannot inject, and exits if it may not open one.
+ * In passive mode the module cannot inject, and it refuses each attempt. But a Snort that has a rule with an answer
+ * (reject) opens a raw socket if the module cannot inject, and exits if it may not open one.
  */
 static uint32_t get_capabilities(void *handle)
 {
-	(void)handle;
-	return DAQ_CAPA_UNPRIV_START | DAQ_CAPA_INTERRUPT | DAQ_CAPA_BPF | DAQ_CAPA_DEVICE_INDEX | DAQ_CAPA_INJECT;
+	const struct instance *in = handle;
+
+	return (in->in_line ? DAQ_CAPA_BLOCK : 0) | (in->copies ? DAQ_CAPA_REPLACE : 0) |
+	       DAQ_CAPA_UNPRIV_START | DAQ_CAPA_INTERRUPT | DAQ_CAPA_BPF | DAQ_CAPA_DEVICE_INDEX | DAQ_CAPA_INJECT;
 }
 
 static int get_datalink_type(void *handle)
@@ -592,7 +793,7 @@ const DAQ_ModuleAPI_t DAQ_MODULE_DATA = {
 	.api_size = sizeof(DAQ_ModuleAPI_t),
 	.module_version = MODULE_VERSION,
 	.name = "ringcap",
-	.type = DAQ_TYPE_INTF_CAPABLE | DAQ_TYPE_MULTI_INSTANCE,
+	.type = DAQ_TYPE_INTF_CAPABLE | DAQ_TYPE_INLINE_CAPABLE | DAQ_TYPE_MULTI_INSTANCE,
 	.load = load,
 	.unload = unload,
 	.get_variable_descs = get_variable_descs,
@@ -600,6 +801,8 @@ const DAQ_ModuleAPI_t DAQ_MODULE_DATA = {
 	.destroy = destroy,
 	.set_filter = set_filter,
 	.start = start,
+	.inject = inject,
+	.inject_relative = inject_relative,
 	.interrupt = interrupt,
 	.stop = stop,
 	.get_stats = get_stats,

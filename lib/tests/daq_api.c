@@ -96,10 +96,10 @@ static void test_refused(void)
 {
 	DAQ_Instance_h instance = open_mirror();
 
-	refuse(&(struct how){ .input = "mirror", .mode = DAQ_MODE_INLINE }, DAQ_ERROR_NOTSUP, "only mode passive works");
-	refuse(&(struct how){ .input = "mirror", .mode = DAQ_MODE_READ_FILE }, DAQ_ERROR_NOTSUP, "only mode passive works");
+	refuse(&(struct how){ .input = "mirror", .mode = DAQ_MODE_INLINE }, DAQ_ERROR, "another consumer is attached");
+	refuse(&(struct how){ .input = "mirror", .mode = DAQ_MODE_READ_FILE }, DAQ_ERROR_NOTSUP, "the modes are passive and inline");
 	refuse(&(struct how){ .input = "mirror", .variable = "fanout_type", .value = "hash" }, DAQ_ERROR_INVAL,
-	       "unknown variable 'fanout_type': there is only report");
+	       "unknown variable 'fanout_type': there are report and readonly");
 	refuse(&(struct how){ .input = "mirror", .variable = "report", .value = "yes" }, DAQ_ERROR_INVAL, "it takes no value");
 	refuse(&(struct how){ .input = NULL }, DAQ_ERROR_INVAL, "no input");
 	refuse(&(struct how){ .input = "" }, DAQ_ERROR_INVAL, "no input");
