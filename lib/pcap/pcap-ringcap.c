@@ -560,6 +560,10 @@ static int ringcap_activate(pcap_t *p)
 		rc->queue = ringcap_open(rc->name, 0, reason);
 	if (!rc->queue)
 		return open_failed(p, errno, reason);
+	if (ringcap_is_inline(rc->queue)) {
+		ringcap_close(rc->queue);
+		return open_failed(p, ENOTSUP, "the queue is in line: its packets wait for verdicts, which programs on libpcap do not give");
+	}
 	if (writes_into_packets() && !(rc->copy = malloc(RINGCAP_SNAPLEN_MAX))) {
 		ringcap_close(rc->queue);
 		return open_failed(p, ENOMEM, "out of memory");

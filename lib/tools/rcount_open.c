@@ -80,6 +80,20 @@ static int open_multi(const struct options *o, struct reader *readers, char *rea
 	return n;
 }
 
+/* Packets of an in-line queue would wait for verdicts that nobody gives. */
+static struct ringcap *open_queue(const char *name, char *reason)
+{
+	struct ringcap *queue = ringcap_open(name, 0, reason);
+
+	if (!queue)
+		fprintf(stderr, "rcount: %s\n", reason);
+	if (!queue || !ringcap_is_inline(queue))
+		return queue;
+	fprintf(stderr, "rcount: %s is in line: its packets wait for verdicts, which rcount does not give\n", name);
+	ringcap_close(queue);
+	return NULL;
+}
+
 int readers_open(const struct options *o, struct reader *readers)
 {
 	const char *name = device_queue(o->name);
@@ -95,9 +109,7 @@ int readers_open(const struct options *o, struct reader *readers)
 		fprintf(stderr, "rcount: %s is a queue that another program made: only that program can set how it captures\n", name);
 		return -1;
 	} else {
-		readers[0].queue = ringcap_open(name, 0, reason);
-		if (!readers[0].queue)
-			fprintf(stderr, "rcount: %s\n", reason);
+		readers[0].queue = open_queue(name, reason);
 	}
 	return n > 0 && readers[0].queue ? n : -1;
 }
