@@ -37,7 +37,23 @@ void rc_exact_module_exit(void)
 
 /* ---- rules ---- */
 
-static void rc_exact_set_verdict(struct rc_exact *rule, struct rc_verdict verdict)
+const char *rc_exact_refusal(const struct ringcap_exact *rule)
+{
+	static const u8 zeroes[12];
+
+	if (rule->l3_proto != RC_ETH_P_IPV4 && rule->l3_proto != RC_ETH_P_IPV6)
+		return "RINGCAP_A_EXACT: l3_proto is 0x0800 or 0x86dd";
+	if (rule->l3_proto == RC_ETH_P_IPV4 && (memcmp(rule->saddr + 4, zeroes, sizeof(zeroes)) ||
+						memcmp(rule->daddr + 4, zeroes, sizeof(zeroes))))
+		return "RINGCAP_A_EXACT: an IPv4 address is 4 bytes, the other 12 are 0";
+	if (rule->vlan_id > 0xfff)
+		return "RINGCAP_A_EXACT: a VLAN id is 0 (untagged) to 4095";
+	if ((rule->sport || rule->dport) && !rc_proto_has_ports(rule->l4_proto))
+		return "RINGCAP_A_EXACT: only TCP, UDP and SCTP have ports: for other protocols they have to be 0";
+	return NULL;
+}
+
+void rc_exact_set_verdict(struct rc_exact *rule, struct rc_verdict verdict)
 {
 	union { struct rc_verdict verdict; u64 word; } both = { .verdict = verdict };
 
@@ -49,16 +65,20 @@ static struct kmem_cache *rc_exact_cache(u32 words)
 	return words == RC_EXACT_WORDS_IPV4 ? rc_exact_cache_ipv4 : rc_exact_cache_ipv6;
 }
 
-struct rc_exact *rc_exact_alloc(const struct rc_exact_key *key, u32 words, struct rc_verdict verdict, gfp_t gfp)
+void rc_exact_init(struct rc_exact *rule, const struct rc_exact_key *key, u32 words, struct rc_verdict verdict)
 {
-	struct rc_exact *rule = kmem_cache_zalloc(rc_exact_cache(words), gfp);
-
-	if (!rule)
-		return NULL;
 	memcpy(rule->w, key->w, words * sizeof(*rule->w));
 	rc_exact_set_verdict(rule, verdict);
 	rule->last = (u32)jiffies;
 	rule->owner = RC_EXACT_NO_OWNER;
+}
+
+struct rc_exact *rc_exact_alloc(const struct rc_exact_key *key, u32 words, struct rc_verdict verdict, gfp_t gfp)
+{
+	struct rc_exact *rule = kmem_cache_zalloc(rc_exact_cache(words), gfp);
+
+	if (rule)
+		rc_exact_init(rule, key, words, verdict);
 	return rule;
 }
 
@@ -104,7 +124,7 @@ void rc_exact_state(const struct rc_exact *rule, struct ringcap_exact_state *sta
 /* Packets do not look up the rules yet, or no longer do, or the lock is held. */
 #define rc_exacts_protected(exacts, p) rcu_dereference_protected(p, true)
 
-static struct rc_exact_table *rc_exact_table_alloc(u32 nr_heads, u32 which)
+struct rc_exact_table *rc_exact_table_alloc(u32 nr_heads, u32 which)
 {
 	struct rc_exact_table *table;
 
@@ -174,7 +194,7 @@ void rc_exacts_unreserve(struct rc_exacts *exacts, u32 nr)
 	spin_unlock_bh(&exacts->lock);
 }
 
-static void rc_exact_table_link(struct rc_exact_table *table, struct rc_exact *rule, u32 hash)
+void rc_exact_table_link(struct rc_exact_table *table, struct rc_exact *rule, u32 hash)
 {
 	struct rc_exact __rcu **head = &table->heads[hash & table->mask];
 
@@ -186,7 +206,7 @@ static void rc_exact_table_link(struct rc_exact_table *table, struct rc_exact *r
 static void rc_exacts_link(struct rc_exacts *exacts, struct rc_exact *rule)
 {
 	struct rc_exact_table *table = rc_exacts_protected(exacts, exacts->table);
-	u32 words = rc_exact_words(rule->w), hash = rc_exact_hash(exacts, rule->w, words);
+	u32 words = rc_exact_words(rule->w), hash = rc_exact_hash(&exacts->secret, rule->w, words);
 
 	lockdep_assert_held(&exacts->lock);
 	if (exacts->growing && (hash & table->mask) < exacts->grown)
@@ -283,7 +303,8 @@ static void rc_exacts_grow_head(struct rc_exacts *exacts, struct rc_exact_table 
 	spin_lock_bh(&exacts->lock);
 	rule = rc_exacts_protected(exacts, from->heads[head]);
 	for (; rule; rule = rc_exacts_protected(exacts, rule->next[from->which]))
-		rc_exact_table_link(exacts->growing, rule, rc_exact_hash(exacts, rule->w, rc_exact_words(rule->w)));
+		rc_exact_table_link(exacts->growing, rule,
+				    rc_exact_hash(&exacts->secret, rule->w, rc_exact_words(rule->w)));
 	exacts->grown = head + 1;
 	spin_unlock_bh(&exacts->lock);
 }
@@ -323,7 +344,7 @@ void rc_exacts_take(struct rc_exacts *exacts, struct rc_exact *rule, struct rc_e
 {
 	struct rc_exact_table *table = rc_exacts_dereference(exacts, exacts->table);
 	u32 words = rc_exact_words(rule->w), which = table->which;
-	struct rc_exact __rcu **at = &table->heads[rc_exact_hash(exacts, rule->w, words) & table->mask];
+	struct rc_exact __rcu **at = &table->heads[rc_exact_hash(&exacts->secret, rule->w, words) & table->mask];
 	struct rc_exact *it;
 
 	lockdep_assert_held(&exacts->rc_net->control);
@@ -345,7 +366,7 @@ void rc_exacts_free_gone(struct rc_exacts *exacts, struct rc_exact *gone)
 	rc_exact_free_by(gone, !rc_exacts_dereference(exacts, exacts->table)->which);
 }
 
-static bool rc_exact_is_idle(const struct rc_exact *rule)
+bool rc_exact_is_idle(const struct rc_exact *rule)
 {
 	u32 idle_s = rc_exact_verdict(rule).idle_s;
 

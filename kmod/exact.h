@@ -94,13 +94,25 @@ struct rc_exacts {
 int rc_exact_module_init(void);
 void rc_exact_module_exit(void);
 
+/* A table of @nr_heads, a power of two. NULL without memory, which is charged to the process. */
+struct rc_exact_table *rc_exact_table_alloc(u32 nr_heads, u32 which);
+
+/* Adds @rule with this @hash. One writer at a time. */
+void rc_exact_table_link(struct rc_exact_table *table, struct rc_exact *rule, u32 hash);
+
 int rc_exacts_init(struct rc_exacts *exacts, struct rc_net *rc_net);
 /* Packets no longer see the rules. */
 void rc_exacts_destroy(struct rc_exacts *exacts);
 u64 rc_exacts_memory(struct rc_exacts *exacts);
 
+/* What is wrong with the flow of @rule, which a process has made, or NULL. */
+const char *rc_exact_refusal(const struct ringcap_exact *rule);
+
 /* Makes a rule that is in no table yet. @gfp: as the context needs, a softirq or a request. */
 struct rc_exact *rc_exact_alloc(const struct rc_exact_key *key, u32 words, struct rc_verdict verdict, gfp_t gfp);
+/* The same in memory of the caller, which is zeroed and has room for @words. */
+void rc_exact_init(struct rc_exact *rule, const struct rc_exact_key *key, u32 words, struct rc_verdict verdict);
+void rc_exact_set_verdict(struct rc_exact *rule, struct rc_verdict verdict);
 void rc_exact_free(struct rc_exact *rule);
 /* Frees a list of rules that are in no table, linked by next[0]. */
 void rc_exact_free_list(struct rc_exact *list);
@@ -140,6 +152,9 @@ void rc_exacts_free_gone(struct rc_exacts *exacts, struct rc_exact *gone);
  */
 u32 rc_exacts_expire(struct rc_exacts *exacts, u32 *at, u32 nr, struct rc_exact **gone);
 
+/* Whether no packet has come for as long as the rule's idle time. */
+bool rc_exact_is_idle(const struct rc_exact *rule);
+
 void rc_exact_state(const struct rc_exact *rule, struct ringcap_exact_state *state);
 
 #define rc_exacts_dereference(exacts, p) \
@@ -157,9 +172,8 @@ static __always_inline u64 rc_exact_hash_word(u64 w, const u64 secret[2])
 	return ((w >> 32) + secret[0]) * ((u32)w + secret[1]);
 }
 
-static __always_inline u32 rc_exact_hash(const struct rc_exacts *exacts, const u64 *w, u32 words)
+static __always_inline u32 rc_exact_hash(const struct rc_exact_secret *secret, const u64 *w, u32 words)
 {
-	const struct rc_exact_secret *secret = &exacts->secret;
 	u64 sum = rc_exact_hash_word(w[0], secret->word[0]) + rc_exact_hash_word(w[1], secret->word[1]);
 	u32 i;
 
@@ -185,7 +199,7 @@ static __always_inline bool rc_exact_is(const struct rc_exact *rule, const u64 *
 static __always_inline struct rc_exact *rc_exacts_find(const struct rc_exacts *exacts, const u64 *w, u32 words)
 {
 	const struct rc_exact_table *table = rc_exacts_dereference(exacts, exacts->table);
-	u32 head = rc_exact_hash(exacts, w, words) & table->mask;
+	u32 head = rc_exact_hash(&exacts->secret, w, words) & table->mask;
 	struct rc_exact *rule = rc_exacts_dereference(exacts, table->heads[head]);
 
 	while (rule && !rc_exact_is(rule, w, words))

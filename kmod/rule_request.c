@@ -119,26 +119,10 @@ static int rc_rule_request_refuse(const struct genl_info *info, const struct nla
 
 /* ---- exact rules ---- */
 
-static const char *rc_rule_request_flow(const struct ringcap_exact *rule)
-{
-	static const u8 zeroes[12];
-
-	if (rule->l3_proto != RC_ETH_P_IPV4 && rule->l3_proto != RC_ETH_P_IPV6)
-		return "RINGCAP_A_EXACT: l3_proto is 0x0800 or 0x86dd";
-	if (rule->l3_proto == RC_ETH_P_IPV4 && (memcmp(rule->saddr + 4, zeroes, sizeof(zeroes)) ||
-						memcmp(rule->daddr + 4, zeroes, sizeof(zeroes))))
-		return "RINGCAP_A_EXACT: an IPv4 address is 4 bytes, the other 12 are 0";
-	if (rule->vlan_id > 0xfff)
-		return "RINGCAP_A_EXACT: a VLAN id is 0 (untagged) to 4095";
-	if ((rule->sport || rule->dport) && !rc_proto_has_ports(rule->l4_proto))
-		return "RINGCAP_A_EXACT: only TCP, UDP and SCTP have ports: for other protocols they have to be 0";
-	return NULL;
-}
-
 static int rc_rule_request_exact(const struct genl_info *info, const struct nlattr *attr, const struct rc_rules *rules,
 				 const struct ringcap_exact *from, struct rc_rules_change *change)
 {
-	const char *reason = rc_rule_request_flow(from) ?:
+	const char *reason = rc_exact_refusal(from) ?:
 			     rc_rule_request_action(rules, from->action, from->target, from->idle_s);
 	struct rc_verdict verdict = { .action = from->action, .target = from->target, .idle_s = from->idle_s };
 	struct rc_exact_key key;
@@ -329,7 +313,7 @@ int rc_rule_request_delete(const struct genl_info *info, struct rc_rules *rules)
 	if (!err && ids)
 		err = rc_rule_request_array(info, ids, sizeof(struct ringcap_rule));
 	for (i = 0; i < nr_exacts && !err; i++) {
-		const char *reason = rc_rule_request_flow((const struct ringcap_exact *)nla_data(exacts) + i);
+		const char *reason = rc_exact_refusal((const struct ringcap_exact *)nla_data(exacts) + i);
 
 		if (reason)
 			err = rc_rule_request_refuse(info, exacts, reason);
