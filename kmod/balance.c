@@ -9,6 +9,7 @@
 #include "cluster.h"
 #include "fragment.h"
 #include "params.h"
+#include "shunt.h"
 
 #define RC_BALANCE_TRIES	4	/* a packet is dropped after so many stand-ins turned out to be full */
 
@@ -65,6 +66,12 @@ static u32 rc_balance_stand_in(const struct rc_cluster_config *config, const str
 	return found;
 }
 
+/* Whether the consumer of queue @index has shunted the flow of @pkt, which is counted then. */
+static __always_inline bool rc_balance_shunts(const struct rc_cluster_config *config, u32 index, struct rc_packet *pkt)
+{
+	return unlikely(READ_ONCE(config->shunting)) && rc_shunt_takes(config->queues[index], pkt);
+}
+
 /* Returns the queue that took or dropped @pkt. RC_BALANCE_NOWHERE if the stand-in already has the other copy. */
 static u32 rc_balance_give(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt,
 			   const struct rc_balance_way *way)
@@ -74,6 +81,8 @@ static u32 rc_balance_give(struct rc_cluster *cluster, const struct rc_cluster_c
 	u64 bound = U64_MAX;
 	u32 tries, index;
 
+	if (rc_balance_shunts(config, way->home, pkt))
+		return way->home;
 	if ((attended ? config->options.when_full : config->options.when_unattended) == RINGCAP_POLICY_DROP)
 		goto at_home;
 	if (attended && rc_queue_offer(home, pkt))
@@ -84,6 +93,10 @@ static u32 rc_balance_give(struct rc_cluster *cluster, const struct rc_cluster_c
 			break;
 		if (index == way->except)
 			return RC_BALANCE_NOWHERE;
+		if (rc_balance_shunts(config, index, pkt)) {
+			rc_account_add(this_cpu_ptr(cluster->balance_account)->spread, 1);
+			return index;
+		}
 		if (config->options.when_full == RINGCAP_POLICY_DROP)
 			rc_queue_deliver(config->queues[index], pkt);
 		else if (!rc_queue_offer(config->queues[index], pkt))

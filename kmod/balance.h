@@ -26,7 +26,7 @@ struct sk_buff;
 /* Whether a cluster of @nr_queues, @hashed or not, needs this file for its balance type and options. */
 bool rc_balance_is_special(u32 balance, const struct rc_balance_options *options, u32 nr_queues, bool hashed);
 
-/* Replaces rc_cluster_deliver for such clusters. */
+/* Replaces rc_cluster_deliver for such clusters, and for those that have shunted flows. */
 void rc_balance_deliver(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt);
 
 /* Describes @pkt for the cluster. Returns the queue that it belongs to. Not for RINGCAP_BALANCE_BOTH_ENDS. */

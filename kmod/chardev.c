@@ -21,6 +21,7 @@
 #include "proc.h"
 #include "queue.h"
 #include "send.h"
+#include "shunt_request.h"
 
 #define RC_CHARDEV_MINORS (1U << MINORBITS)
 
@@ -119,8 +120,10 @@ static int rc_chardev_release(struct inode *inode, struct file *file)
 
 	mutex_lock(&rc_chardev_lock);
 	rc_queue_detach(queue);
-	if (!queue->dead)
+	if (!queue->dead) {
+		rc_cluster_note_shunts(queue->chardev->cluster);
 		rc_chardev_tell(queue, RINGCAP_EVENT_DETACHED);
+	}
 	mutex_unlock(&rc_chardev_lock);
 	rc_queue_put(queue);
 	return 0;
@@ -146,6 +149,11 @@ static long rc_chardev_ioctl(struct file *file, unsigned int cmd, unsigned long 
 		return rc_send_run(file->private_data, arg, file->f_flags & O_NONBLOCK);
 	case RINGCAP_IOC_VERDICT:
 		return rc_hold_verdict_run(file->private_data, (struct ringcap_verdicts __user *)arg);
+	case RINGCAP_IOC_SHUNT:
+	case RINGCAP_IOC_UNSHUNT:
+	case RINGCAP_IOC_SHUNT_READ:
+	case RINGCAP_IOC_SHUNT_ENDED:
+		return rc_shunt_request_run(file->private_data, cmd, (struct ringcap_shunts __user *)arg);
 	default:
 		return -ENOTTY;
 	}

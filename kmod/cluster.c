@@ -7,6 +7,7 @@
 
 #include "fragment.h"
 #include "net.h"
+#include "shunt.h"
 
 struct rc_cluster *rc_cluster_find(const struct rc_net *rc_net, const char *name)
 {
@@ -31,6 +32,30 @@ u64 rc_cluster_memory(const struct rc_cluster *cluster)
 	for (i = 0; i < cluster->shape.nr_queues; i++)
 		bytes += rc_queue_memory(rc_cluster_queue(cluster, i));
 	return bytes;
+}
+
+static bool rc_cluster_shunts(const struct rc_cluster_config *config)
+{
+	u32 i;
+
+	for (i = 0; i < config->nr_queues; i++)
+		if (READ_ONCE(config->queues[i]->shunt_quota) && rc_shunts_count(config->queues[i]))
+			return true;
+	return false;
+}
+
+void rc_cluster_note_shunts(struct rc_cluster *cluster)
+{
+	struct rc_cluster_config *config;
+	bool shunting;
+
+	rcu_read_lock();
+	config = rcu_dereference(cluster->config);
+	shunting = rc_cluster_shunts(config);
+	WRITE_ONCE(config->shunting, shunting);
+	WRITE_ONCE(config->special, shunting || config->usually_special);
+	WRITE_ONCE(config->path, shunting ? RC_PATH_SLOW : config->usual_path);
+	rcu_read_unlock();
 }
 
 struct rc_cluster_config *rc_cluster_config_alloc(u32 nr_queues)

@@ -10,6 +10,7 @@
 #include "grant.h"
 #include "packet.h"
 #include "queue.h"
+#include "shunt.h"
 
 struct netlink_ext_ack;
 struct rc_fragments;
@@ -37,19 +38,22 @@ struct rc_balance_account {
 
 /* The path of plain packets to their queue, see rc_cluster_find_queue. */
 enum rc_cluster_path {
-	RC_PATH_SLOW,		/* special options, or more than a short slot */
+	RC_PATH_SLOW,		/* special options, shunted flows, or more than a short slot */
 	RC_PATH_ONE,		/* there is only one queue */
 	RC_PATH_RX_QUEUE,
 	RC_PATH_HASH,
 };
 
 /**
- * struct rc_cluster_config - the configuration of a cluster that packets use; replaced under RCU, never changed
+ * struct rc_cluster_config - the configuration of a cluster that packets use; replaced under RCU. Only @path, @special and
+ *	@shunting change: packets may see any of their values, in any combination
  * @balance: how one of several queues is chosen
  * @hashed: RINGCAP_SLOT_HASHED if packets are parsed and hashed, to choose a queue or for their slots; else 0
  * @hdr_len: length of the slots' headers: with metadata, or short
- * @path: enum rc_cluster_path
- * @special: @options need more than rc_cluster_deliver does itself, see balance.h
+ * @path, @special: @usual_path and @usually_special, or while @shunting RC_PATH_SLOW and true
+ * @usual_path: enum rc_cluster_path
+ * @usually_special: @options need more than rc_cluster_deliver does itself, see balance.h
+ * @shunting: a consumer has shunted flows
  * @key: of the hash
  * @fragments: table, if fragments go with their flow, else NULL; the next configuration takes it over if it needs one
  * @queues: the cluster holds the references to them, not the configuration
@@ -60,7 +64,10 @@ struct rc_cluster_config {
 	u8 hashed;
 	u8 hdr_len;
 	u8 path;
+	u8 usual_path;
 	bool special;
+	bool usually_special;
+	bool shunting;
 	struct rc_balance_options options;
 	rc_u64 key[2];
 	struct rc_fragments *fragments;
@@ -75,6 +82,7 @@ struct rc_cluster_config {
  * @list: in rc_net.clusters
  * @registered: in the list of the clusters of all namespaces: device nodes have no namespace
  * @open, @hung_ms: of an in-line cluster, see rc_hold
+ * @shunt_quota: flows that each of its consumers may shunt
  * @nr_rings: number of rings that feed it
  * @nr_targets: number of rule set targets that are queues of it
  * @snaplen: greatest snap length of the rings that feed it, 0 = none
@@ -101,6 +109,7 @@ struct rc_cluster {
 	struct rc_balance_options options;
 	u8 open;
 	u32 hung_ms;
+	u32 shunt_quota;
 	u64 generation;
 	umode_t mode;
 	u8 key[RINGCAP_KEY_LEN];
@@ -126,6 +135,9 @@ struct rc_cluster_config *rc_cluster_config_alloc(u32 nr_queues);
  * successor, or NULL.
  */
 void rc_cluster_config_free(struct rc_cluster_config *config, const struct rc_cluster_config *other);
+
+/* Lets packets look up shunted flows if there are any, and if the cluster's consumers may have some. Under rc_chardev_lock. */
+void rc_cluster_note_shunts(struct rc_cluster *cluster);
 
 struct rc_queue *rc_cluster_queue(const struct rc_cluster *cluster, u32 index);
 u64 rc_cluster_memory(const struct rc_cluster *cluster);
@@ -163,6 +175,8 @@ static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, stru
 	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
 
 	rc_cluster_describe(config, pkt);
+	if (unlikely(READ_ONCE(config->shunting)) && rc_shunt_takes(config->queues[index], pkt))
+		return;
 	rc_queue_deliver(config->queues[index], pkt);
 }
 
@@ -172,19 +186,17 @@ static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, stru
  * fields in registers and drops the rest. As no other cluster gets it, @flags has RINGCAP_SLOT_HASHED: that takes no
  * register more.
  */
-static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *cluster, struct rc_packet *pkt,
-						  struct rc_queue **queue)
+static __always_inline bool rc_cluster_find_queue_by(u8 path, const struct rc_cluster_config *config,
+						     struct rc_packet *pkt, struct rc_queue **queue)
 {
-	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
-
 	pkt->hash = 0;
 	pkt->hashed = 0;
 	pkt->hdr_len = RINGCAP_SLOT_SHORT;
-	if (likely(config->path == RC_PATH_ONE)) {
+	if (likely(path == RC_PATH_ONE)) {
 		*queue = config->queues[0];
 		return true;
 	}
-	if (config->path == RC_PATH_HASH) {
+	if (path == RC_PATH_HASH) {
 		if (unlikely(!pkt->parsed && !rc_packet_parse_plain(pkt)))
 			return false;
 		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
@@ -192,10 +204,18 @@ static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *clust
 		*queue = config->queues[rc_queue(pkt->hash, config->nr_queues)];
 		return true;
 	}
-	if (config->path != RC_PATH_RX_QUEUE)
+	if (path != RC_PATH_RX_QUEUE)
 		return false;
 	*queue = config->queues[pkt->rx_queue % config->nr_queues];
 	return true;
+}
+
+static __always_inline bool rc_cluster_find_queue(const struct rc_cluster *cluster, struct rc_packet *pkt,
+						  struct rc_queue **queue)
+{
+	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
+
+	return rc_cluster_find_queue_by(READ_ONCE(config->path), config, pkt, queue);
 }
 
 #endif /* RC_CLUSTER_H */

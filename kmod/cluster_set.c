@@ -31,7 +31,7 @@ static bool rc_cluster_needs_hash(const struct rc_cluster_spec *spec)
 
 static enum rc_cluster_path rc_cluster_path(const struct rc_cluster_spec *spec, const struct rc_cluster_config *config)
 {
-	if (config->special || spec->metadata)
+	if (config->usually_special || spec->metadata)
 		return RC_PATH_SLOW;
 	if (config->nr_queues == 1)
 		return RC_PATH_ONE;
@@ -63,8 +63,11 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 	config->options = spec->options;
 	config->hashed = rc_cluster_needs_hash(spec) ? RINGCAP_SLOT_HASHED : 0;
 	config->hdr_len = spec->metadata ? sizeof(struct ringcap_slot) : RINGCAP_SLOT_SHORT;
-	config->special = rc_balance_is_special(spec->balance, &spec->options, config->nr_queues, config->hashed);
-	config->path = rc_cluster_path(spec, config);
+	config->usually_special = rc_balance_is_special(spec->balance, &spec->options, config->nr_queues,
+							config->hashed);
+	config->special = config->usually_special;
+	config->usual_path = rc_cluster_path(spec, config);
+	config->path = config->usual_path;
 	memcpy(config->key, spec->has_key ? spec->key : cluster->key, sizeof(config->key));
 	for (i = 0; i < ARRAY_SIZE(config->key); i++)
 		config->key[i] = rc_le64(config->key[i]);
@@ -72,6 +75,7 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 		rc_waiter_set(&config->queues[i]->waiter, spec->watermark, spec->timeout_us);
 		if (config->queues[i]->hold)
 			rc_hold_configure(config->queues[i]->hold, spec->open, spec->hung_ms);
+		WRITE_ONCE(config->queues[i]->shunt_quota, spec->shunt_quota);
 		if (!config->queues[i]->dead)
 			rcu_assign_pointer(config->queues[i]->grants, grants);
 	}
@@ -91,8 +95,13 @@ static struct rc_cluster_config *rc_cluster_commit(struct rc_cluster *cluster, c
 	cluster->options = spec->options;
 	cluster->open = spec->open;
 	cluster->hung_ms = spec->hung_ms;
+	cluster->shunt_quota = spec->shunt_quota;
 	cluster->generation = spec->generation;
-	return rcu_replace_pointer(cluster->config, config, rc_net_held(cluster->rc_net));
+	config = rcu_replace_pointer(cluster->config, config, rc_net_held(cluster->rc_net));
+	mutex_lock(&rc_chardev_lock);
+	rc_cluster_note_shunts(cluster);
+	mutex_unlock(&rc_chardev_lock);
+	return config;
 }
 
 static void rc_cluster_put_queues(const struct rc_cluster_config *config)

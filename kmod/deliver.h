@@ -13,7 +13,7 @@ static __always_inline void rc_cluster_deliver(struct rc_cluster *cluster, struc
 	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
 	u32 index = 0;
 
-	if (unlikely(config->special)) {
+	if (unlikely(READ_ONCE(config->special))) {
 		rc_balance_deliver(cluster, config, pkt);
 		return;
 	}

@@ -10,6 +10,7 @@
 #include "compat/compat.h"
 #include "forward.h"
 #include "queue.h"
+#include "shunt.h"
 #include "worker.h"
 
 #define RC_HOLD_SHIFT	6	/* log2 of the bytes of the shortest slot */
@@ -277,16 +278,42 @@ static void rc_hold_miss(struct rc_hold *hold, struct rc_packet *pkt, struct net
 	rc_hold_let_past(hold, pkt->skb, out, event);
 }
 
+/*
+ * Handles a packet of a shunted flow. Returns false if it must wait as others do: its flow's packets that came earlier, or
+ * those that came before the flow was shunted, still wait.
+ */
+static bool rc_hold_shunt(struct rc_hold *hold, struct rc_shunt *shunt, struct rc_packet *pkt, struct net_device *out)
+{
+	bool passes = rc_exact_verdict(&shunt->exact).action == RINGCAP_ACTION_PASS;
+	const struct sk_buff *oldest = skb_peek(&hold->waiting);
+
+	if (passes && oldest && rc_held(oldest)->position < shunt->held)
+		return false;
+	rc_shunt_count(hold->queue, &shunt->exact, pkt->len);
+	if (!passes) {
+		rc_hold_drop(hold, pkt->skb, RINGCAP_INLINE_SHUNT_BLOCKED);
+		return true;
+	}
+	rc_forward_prepare(pkt->skb);
+	rc_hold_send(hold, pkt->skb, out, RINGCAP_INLINE_SHUNT_PASSED);
+	return true;
+}
+
 static void rc_hold_receive_locked(struct rc_hold *hold, struct rc_packet *pkt, struct net_device *out)
 {
+	struct rc_shunt *shunt = rc_shunt_find(hold->queue, pkt);
 	enum rc_hold_offer offer;
 
 	rc_hold_try_back(hold);
+	if (unlikely(shunt) && rc_hold_shunt(hold, shunt, pkt, out))
+		return;
 	if (hold->past) {
 		rc_hold_miss(hold, pkt, out, hold->now.event);
 		return;
 	}
 	offer = rc_hold_offer(hold, pkt, out);
+	if (unlikely(shunt))
+		shunt->held = rc_hold_lane(hold)->head;
 	if (offer == RC_HOLD_UNREADABLE) {
 		rc_hold_drop(hold, pkt->skb, RINGCAP_INLINE_NOMEM);
 	} else if (offer == RC_HOLD_UNATTENDED) {

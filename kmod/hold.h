@@ -13,6 +13,10 @@
  * In the state "past", nothing waits. So a packet that is held after it overtakes nothing. A packet that comes while
  * the state is "past" is sent under the same lock, after those that waited.
  *
+ * A packet of a shunted flow (shunt.h) that is to pass leaves at once, under the same lock, unless a packet waits that
+ * came before the flow was shunted, or that came after it and is of the flow. Then it waits, too: so it overtakes no
+ * packet of its flow.
+ *
  * A slot has at least 64 bytes: its header has 48, and rings with pairs capture at least 14 of a packet. So each slot has
  * an entry of its own in the index, which has one for each 64 bytes of the lane.
  *

@@ -18,6 +18,7 @@
 #include "ring.h"
 #include "rules.h"
 #include "rx_queues.h"
+#include "shunt.h"
 #include "tap.h"
 #include "vlans.h"
 
@@ -49,6 +50,8 @@ int rc_message_put_cluster(struct sk_buff *msg, const struct rc_cluster *cluster
 		return -EMSGSIZE;
 	if (cluster->shape.in_line && (nla_put_u32(msg, RINGCAP_A_INLINE, cluster->open) ||
 				       nla_put_u32(msg, RINGCAP_A_HUNG_MS, cluster->hung_ms)))
+		return -EMSGSIZE;
+	if (nla_put_u32(msg, RINGCAP_A_SHUNT_QUOTA, cluster->shunt_quota))
 		return -EMSGSIZE;
 	return rc_balance_put(msg, cluster) ?: rc_message_put_grants(msg, cluster->grants);
 }
@@ -176,6 +179,17 @@ static int rc_message_put_hold(struct sk_buff *msg, struct rc_hold *hold)
 	       rc_attr_put_u64(msg, RINGCAP_A_PAST_MS, now.ms);
 }
 
+static int rc_message_put_shunts(struct sk_buff *msg, const struct rc_queue *queue)
+{
+	struct rc_queue_shunted shunted;
+
+	rc_queue_shunted(queue, &shunted);
+	if (rc_attr_put_u64(msg, RINGCAP_A_SHUNTED, shunted.packets) ||
+	    rc_attr_put_u64(msg, RINGCAP_A_SHUNTED_BYTES, shunted.bytes))
+		return -EMSGSIZE;
+	return 0;
+}
+
 static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)
 {
 	struct ringcap_lane_stats sum;
@@ -194,7 +208,7 @@ static int rc_message_put_stats(struct sk_buff *msg, struct rc_queue *queue)
 	    rc_attr_put_u64(msg, RINGCAP_A_TX_FAILED, READ_ONCE(queue->tx_failed)) ||
 	    rc_attr_put_u64(msg, RINGCAP_A_MEMORY, rc_queue_memory(queue)))
 		return -EMSGSIZE;
-	return queue->hold ? rc_message_put_hold(msg, queue->hold) : 0;
+	return rc_message_put_shunts(msg, queue) ?: queue->hold ? rc_message_put_hold(msg, queue->hold) : 0;
 }
 
 int rc_message_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 index)
@@ -202,8 +216,9 @@ int rc_message_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 in
 	struct rc_chardev *chardev = cluster->chardevs[index];
 	char dev[sizeof("ringcap/") + RINGCAP_NAME_MAX + sizeof("/255")];
 	struct rc_queue *queue;
-	u64 attachment;
+	u64 attachment, lost;
 	bool attached;
+	u32 shunts;
 	pid_t pid;
 
 	mutex_lock(&rc_chardev_lock);
@@ -211,6 +226,8 @@ int rc_message_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 in
 	attached = rc_queue_has_consumer(queue);
 	pid = attached ? pid_vnr(queue->pid) : 0;
 	attachment = queue->attachment;
+	shunts = rc_shunts_count(queue);
+	lost = rc_shunts_lost(queue);
 	mutex_unlock(&rc_chardev_lock);
 
 	snprintf(dev, sizeof(dev), "ringcap/%s/%u", cluster->name, index);
@@ -219,6 +236,7 @@ int rc_message_put_queue(struct sk_buff *msg, struct rc_cluster *cluster, u32 in
 	    nla_put_u32(msg, RINGCAP_A_ATTACHED, attached) ||
 	    (attached && (nla_put_u32(msg, RINGCAP_A_ATTACHED_PID, pid) ||
 			  rc_attr_put_u64(msg, RINGCAP_A_ATTACHMENT, attachment))) ||
+	    nla_put_u32(msg, RINGCAP_A_SHUNTS, shunts) || rc_attr_put_u64(msg, RINGCAP_A_SHUNTS_LOST, lost) ||
 	    nla_put_string(msg, RINGCAP_A_DEV, dev) ||
 	    nla_put_u32(msg, RINGCAP_A_DEVT, MAJOR(chardev->devt) << 20 | MINOR(chardev->devt)))
 		return -EMSGSIZE;

@@ -16,6 +16,7 @@
 #include "plugin.h"
 #include "proc_device.h"
 #include "ring.h"
+#include "shunt.h"
 #include "tap.h"
 #include "version.h"
 #include "vlans.h"
@@ -113,6 +114,8 @@ static const char *const rc_proc_inline_names[] = {
 	[RINGCAP_INLINE_BYPASS_MS] = "Bypass ms",
 	[RINGCAP_INLINE_INJECTED] = "Injected",
 	[RINGCAP_INLINE_NOT_INJECTED] = "Not injected",
+	[RINGCAP_INLINE_SHUNT_PASSED] = "Shunt passed",
+	[RINGCAP_INLINE_SHUNT_BLOCKED] = "Shunt blocked",
 };
 
 static void rc_proc_show_inline(struct seq_file *m, const u64 *stats, u32 first, u32 last)
@@ -131,7 +134,7 @@ static void rc_proc_show_hold(struct seq_file *m, struct rc_hold *hold)
 		   hold->open & RINGCAP_OPEN_FULL ? "full " : "", hold->open & RINGCAP_OPEN_HUNG ? "hung" : "",
 		   READ_ONCE(hold->hung_ms));
 	rc_hold_stats(hold, stats);
-	rc_proc_show_inline(m, stats, RINGCAP_INLINE_HELD, RINGCAP_INLINE_NOT_INJECTED);
+	rc_proc_show_inline(m, stats, RINGCAP_INLINE_HELD, RINGCAP_INLINE_SHUNT_BLOCKED);
 }
 
 static void rc_proc_show_tap(struct seq_file *m, const struct rc_tap *tap)
@@ -187,6 +190,17 @@ static void rc_proc_show_stats(struct seq_file *m, struct rc_queue *queue)
 	seq_printf(m, "Sent: %llu\nSend failed: %llu\n", READ_ONCE(queue->tx_sent), READ_ONCE(queue->tx_failed));
 }
 
+/* Under rc_chardev_lock. */
+static void rc_proc_show_shunts(struct seq_file *m, const struct rc_queue *queue)
+{
+	struct rc_queue_shunted shunted;
+
+	rc_queue_shunted(queue, &shunted);
+	seq_printf(m, "Shunt quota: %u\nShunts: %u\nShunts lost: %llu\nShunted: %llu\nShunted bytes: %llu\n",
+		   READ_ONCE(queue->shunt_quota), rc_shunts_count(queue), rc_shunts_lost(queue), shunted.packets,
+		   shunted.bytes);
+}
+
 /* The queue's consumer, if the reader of this file is allowed to see it. */
 static void rc_proc_show_consumer(struct seq_file *m, const struct rc_queue *queue)
 {
@@ -240,6 +254,7 @@ static int rc_proc_show_queue(struct seq_file *m, void *unused)
 	if (chardev->queue) {
 		rc_proc_show_consumer(m, chardev->queue);
 		rc_proc_show_stats(m, chardev->queue);
+		rc_proc_show_shunts(m, chardev->queue);
 		if (chardev->queue->hold)
 			rc_proc_show_hold(m, chardev->queue->hold);
 	}

@@ -31,6 +31,7 @@ struct rc_queue;
  * struct rc_producer - a CPU that produces into a queue
  * @own: the lane that it may produce into without a lock, NULL = none. The CPU sets it to @lane, the worker clears it
  * @unattended: packets that it dropped because no consumer was attached
+ * @shunted, @shunted_bytes: packets of shunted flows that it did not deliver, see shunt.h
  * @lane: the lane that belongs to it, NULL = none. The worker sets it, and clears it under the lock of the shared lane
  * @ask: jiffies before which it does not ask; only the CPU uses it
  * @asks: it has asked for a lane, and the worker has not answered yet; the worker clears it
@@ -40,6 +41,8 @@ struct rc_queue;
 struct rc_producer {
 	struct rc_lane *own;
 	u64 unattended;
+	u64 shunted;
+	u64 shunted_bytes;
 	struct rc_lane *lane;
 	unsigned long ask;
 	bool asks;

@@ -12,6 +12,7 @@
 
 #include "hold.h"
 #include "poll.h"
+#include "shunt.h"
 #include "transmit.h"
 #include "worker.h"
 
@@ -250,6 +251,7 @@ static void rc_queue_end_delivery(struct rc_queue *queue)
 void rc_queue_detach(struct rc_queue *queue)
 {
 	rc_queue_end_delivery(queue);
+	rc_shunts_end(queue);
 	if (queue->transmit)
 		rc_transmit_destroy(queue->transmit);
 	queue->transmit = NULL;
@@ -278,6 +280,7 @@ void rc_queue_kill(struct rc_queue *queue)
 	RCU_INIT_POINTER(queue->grants, NULL);
 	if (queue->hold)
 		rc_hold_end(queue->hold);
+	rc_shunts_end(queue);
 	wake_up_all(&queue->waiter.wait);
 }
 
@@ -285,6 +288,8 @@ void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old)
 {
 	rc_queue_stats(old, &queue->before);
 	queue->shared_before = rc_queue_shared(old);
+	rc_queue_shunted(old, &queue->shunted_before);
+	queue->shunts_lost = old->shunts_lost;
 	if (queue->hold)
 		rc_hold_inherit(queue->hold, old->hold);
 	WRITE_ONCE(queue->tx_sent, READ_ONCE(old->tx_sent));
@@ -317,6 +322,19 @@ void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum
 		for (reason = 0; reason < RINGCAP_DROP_REASONS; reason++)
 			if (reason != RINGCAP_DROP_UNATTENDED)
 				sum->dropped[reason] += READ_ONCE(stats->dropped[reason]);
+	}
+}
+
+void rc_queue_shunted(const struct rc_queue *queue, struct rc_queue_shunted *sum)
+{
+	unsigned int cpu;
+
+	*sum = queue->shunted_before;
+	for_each_possible_cpu(cpu) {
+		const struct rc_producer *producer = per_cpu_ptr(queue->producers, cpu);
+
+		sum->packets += READ_ONCE(producer->shunted);
+		sum->bytes += READ_ONCE(producer->shunted_bytes);
 	}
 }
 

@@ -25,6 +25,7 @@ struct rc_chardev;
 struct rc_grants;
 struct rc_hold;
 struct rc_packet;
+struct rc_shunts;
 struct rc_transmit;
 
 /* What holds a queue exclusively. */
@@ -32,6 +33,12 @@ enum rc_queue_holder {
 	RC_QUEUE_FREE,
 	RC_QUEUE_CONSUMER,
 	RC_QUEUE_RESET,
+};
+
+/* Packets that were not delivered because their flow is shunted, and their bytes on the wire. */
+struct rc_queue_shunted {
+	u64 packets;
+	u64 bytes;
 };
 
 /* What all queues of a cluster have in common. @in_line: 1 = packets wait in them for verdicts, see hold.h. */
@@ -68,7 +75,10 @@ struct rc_queue_shape {
  *	granted
  * @tx_sent, @tx_failed: packets that consumers have sent; updated by one thread at a time
  * @hold: packets that wait for its consumer's verdicts; NULL = it is not in line
- * @before, @shared_before: counts of the queues that this one has replaced; under rc_chardev_lock
+ * @shunts: flows that its consumer has shunted; NULL = it has not asked. Written under rc_chardev_lock
+ * @shunt_quota: how many flows it may shunt; written without a lock
+ * @shunts_lost: see rc_shunts_lost; under rc_chardev_lock
+ * @before, @shared_before, @shunted_before: counts of the queues that this one has replaced; under rc_chardev_lock
  */
 struct rc_queue {
 	struct rc_producer __percpu *producers;
@@ -100,8 +110,12 @@ struct rc_queue {
 	u64 tx_sent;
 	u64 tx_failed;
 	struct rc_hold *hold;
+	struct rc_shunts __rcu *shunts;
+	u32 shunt_quota;
+	u64 shunts_lost;
 	struct ringcap_lane_stats before;
 	u64 shared_before;
+	struct rc_queue_shunted shunted_before;
 	struct rc_lane lanes[];
 };
 
@@ -154,6 +168,9 @@ void rc_queue_take_back(struct rc_queue *queue);
 void rc_queue_inherit(struct rc_queue *queue, const struct rc_queue *old);
 
 void rc_queue_stats(const struct rc_queue *queue, struct ringcap_lane_stats *sum);
+
+/* Packets of shunted flows. */
+void rc_queue_shunted(const struct rc_queue *queue, struct rc_queue_shunted *sum);
 
 /* Number of lanes that have memory. */
 u32 rc_queue_lanes(const struct rc_queue *queue);

@@ -5,6 +5,7 @@
 #include "defrag.h"
 #include "deliver.h"
 #include "rules_decide.h"
+#include "shunt.h"
 #include "stages.h"
 
 /*
@@ -151,12 +152,46 @@ static noinline void rc_ring_receive_ruled(struct rc_ring *ring, const struct rc
 	}
 }
 
+static bool rc_ring_shunts(const struct rc_ring_config *config)
+{
+	const struct rc_cluster *cluster = READ_ONCE(config->fast);
+
+	return cluster && READ_ONCE(rcu_dereference(cluster->config)->shunting);
+}
+
+/*
+ * The path of plain packets in a ring that has nothing between its tap and one cluster, whose consumers have shunted
+ * flows. As on the fast path, the address of @pkt is passed to no function. Other packets take the slow path.
+ */
+static noinline void rc_ring_receive_shunting(struct rc_ring *ring, const struct rc_ring_config *config,
+					      struct sk_buff *skb, u32 ifindex)
+{
+	const struct rc_cluster *cluster = READ_ONCE(config->fast);
+	const struct rc_cluster_config *to = cluster ? rcu_dereference(cluster->config) : NULL;
+	struct rc_packet pkt rc_uninitialized;
+	struct rc_queue *queue;
+
+	if (unlikely(!to || skb->pkt_type == PACKET_OUTGOING ||
+		     !rc_packet_init_received(&pkt, skb, config->snaplen, rc_skb_rx_queue(skb)) ||
+		     !rc_packet_parse_plain(&pkt) || !rc_cluster_find_queue_by(to->usual_path, to, &pkt, &queue))) {
+		rc_ring_receive_any(ring, config, skb, ifindex);
+		return;
+	}
+	rc_account_packet(ring->account, RC_FATE_PASSED, pkt.len);
+	if (rc_shunt_takes_plain(queue, &pkt))
+		return;
+	pkt.ifindex = ifindex;
+	rc_queue_deliver(queue, &pkt);
+}
+
 void rc_ring_receive(struct rc_ring *ring, const struct rc_ring_config *config, struct sk_buff *skb, u32 ifindex)
 {
 	if (READ_ONCE(config->filtered) && skb->pkt_type != PACKET_OUTGOING)
 		rc_ring_receive_filtered(&ring, config, skb, &ifindex);
 	else if (READ_ONCE(config->ruled))
 		rc_ring_receive_ruled(ring, config, skb, ifindex);
+	else if (rc_ring_shunts(config))
+		rc_ring_receive_shunting(ring, config, skb, ifindex);
 	else
 		rc_ring_receive_any(ring, config, skb, ifindex);
 }

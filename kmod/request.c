@@ -48,6 +48,7 @@ const struct nla_policy rc_request_policy[RINGCAP_A_MAX + 1] = {
 	[RINGCAP_A_INJECT] = { .type = NLA_U32 },
 	[RINGCAP_A_INLINE] = { .type = NLA_U32 },
 	[RINGCAP_A_HUNG_MS] = { .type = NLA_U32 },
+	[RINGCAP_A_SHUNT_QUOTA] = { .type = NLA_U32 },
 	[RINGCAP_A_ADDRESSED] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP_IFINDEX] = { .type = NLA_U32 },
 	[RINGCAP_A_TAP] = NLA_POLICY_NESTED(rc_request_tap_policy),
@@ -228,6 +229,10 @@ int rc_request_cluster(const struct genl_info *info, struct rc_cluster_spec *spe
 	err = rc_request_inline(info, spec);
 	if (err)
 		return err;
+	spec->shunt_quota = rc_attr_u32(info, RINGCAP_A_SHUNT_QUOTA, 0);
+	if (spec->shunt_quota > RINGCAP_SHUNTS_MAX)
+		return rc_attr_refuse(info->extack, info->attrs[RINGCAP_A_SHUNT_QUOTA], -EINVAL,
+				      "RINGCAP_A_SHUNT_QUOTA: a consumer may shunt at most 1048576 flows");
 	spec->has_mode = info->attrs[RINGCAP_A_MODE];
 	mode = rc_attr_u32(info, RINGCAP_A_MODE, 0600);
 	if (!mode || (mode & ~0666U))

@@ -76,6 +76,7 @@ static int rc_cluster_prepare_successor(const struct rc_cluster *cluster, u32 in
 	queue->waiter.timeout_us = READ_ONCE(dead->waiter.timeout_us);
 	if (queue->hold)
 		rc_hold_configure(queue->hold, cluster->open, cluster->hung_ms);
+	queue->shunt_quota = cluster->shunt_quota;
 	queue->holder = RC_QUEUE_RESET;
 	return 0;
 }
@@ -125,6 +126,7 @@ static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struc
 	mutex_lock(&rc_chardev_lock);
 	rc_queue_inherit(queue, old);
 	queue->holder = RC_QUEUE_FREE;
+	rc_cluster_note_shunts(cluster);
 	mutex_unlock(&rc_chardev_lock);
 	rc_queue_put(old);
 	rc_cluster_config_free(old_config, config);
@@ -175,6 +177,7 @@ int rc_cluster_revoke_queue(struct rc_cluster *cluster, u32 index, const struct 
 	if (!err && rc_queue_has_consumer(queue)) {
 		rc_chardev_tell(queue, RINGCAP_EVENT_DETACHED);
 		rc_queue_take_back(queue);
+		rc_cluster_note_shunts(cluster);
 	} else if (!err && !held) {
 		err = rc_chardev_make_path(chardev) ?: rc_chardev_renumber(chardev, &devt);
 		if (!err)

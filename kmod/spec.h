@@ -22,6 +22,7 @@ struct rc_cluster_spec {
 	struct rc_balance_options options;
 	u8 open;
 	u32 hung_ms;
+	u32 shunt_quota;
 	u64 generation;
 	u32 owner;
 	umode_t mode;

@@ -19,3 +19,8 @@ bool rc_worker_schedule(struct work_struct *work)
 {
 	return queue_work(rc_worker_queue, work);
 }
+
+void rc_worker_schedule_after(struct delayed_work *work, unsigned long delay)
+{
+	mod_delayed_work(rc_worker_queue, work, delay);
+}

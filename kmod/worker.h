@@ -13,4 +13,7 @@ void rc_worker_module_exit(void);
 /* Schedules @work; false if it is already pending. */
 bool rc_worker_schedule(struct work_struct *work);
 
+/* Schedules @work for @delay jiffies from now, also if it is pending. */
+void rc_worker_schedule_after(struct delayed_work *work, unsigned long delay);
+
 #endif /* RC_WORKER_H */

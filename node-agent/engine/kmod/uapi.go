@@ -35,6 +35,7 @@ const (
 	txSize         = 1048576
 	dropReasons    = 4
 	inlineStats    = 24
+	shuntsMax      = 1048576
 )
 
 // enum ringcap_cmd.
@@ -166,6 +167,11 @@ const (
 	attrPast                = 101
 	attrPastPackets         = 102
 	attrPastMs              = 103
+	attrShuntQuota          = 104
+	attrShunts              = 105
+	attrShunted             = 106
+	attrShuntedBytes        = 107
+	attrShuntsLost          = 108
 )
 
 // RINGCAP_DROP_*.
@@ -269,6 +275,8 @@ const (
 	inlineBypassMs         = 19
 	inlineInjected         = 20
 	inlineNotInjected      = 21
+	inlineShuntPassed      = 22
+	inlineShuntBlocked     = 23
 )
 
 // RINGCAP_EVENT_*.
@@ -431,6 +439,7 @@ type clusterSetRequest struct {
 	HungMs         *uint32
 	Inject         []uint32
 	Owned          *uint32
+	ShuntQuota     *uint32
 }
 
 func (m clusterSetRequest) encode(e *netlink.AttributeEncoder) {
@@ -455,6 +464,7 @@ func (m clusterSetRequest) encode(e *netlink.AttributeEncoder) {
 		e.Uint32(attrInject, v)
 	}
 	put(e.Uint32, attrOwned, m.Owned)
+	put(e.Uint32, attrShuntQuota, m.ShuntQuota)
 }
 
 // nameRequest is the request of each command that has no other attribute. What is nil is left out.
@@ -489,6 +499,7 @@ type clusterGetReply struct {
 	Spread         uint64
 	Owned          uint32
 	Memory         uint64
+	ShuntQuota     uint32
 }
 
 func parseClusterGetReply(d *netlink.AttributeDecoder) (m clusterGetReply) {
@@ -536,6 +547,8 @@ func parseClusterGetReply(d *netlink.AttributeDecoder) (m clusterGetReply) {
 			m.Owned = d.Uint32()
 		case attrMemory:
 			m.Memory = d.Uint64()
+		case attrShuntQuota:
+			m.ShuntQuota = d.Uint32()
 		}
 	}
 	return m
@@ -725,6 +738,10 @@ type queueGetReply struct {
 	Past           uint32
 	PastPackets    uint64
 	PastMs         uint64
+	Shunts         uint32
+	Shunted        uint64
+	ShuntedBytes   uint64
+	ShuntsLost     uint64
 }
 
 func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
@@ -776,6 +793,14 @@ func parseQueueGetReply(d *netlink.AttributeDecoder) (m queueGetReply) {
 			m.PastPackets = d.Uint64()
 		case attrPastMs:
 			m.PastMs = d.Uint64()
+		case attrShunts:
+			m.Shunts = d.Uint32()
+		case attrShunted:
+			m.Shunted = d.Uint64()
+		case attrShuntedBytes:
+			m.ShuntedBytes = d.Uint64()
+		case attrShuntsLost:
+			m.ShuntsLost = d.Uint64()
 		}
 	}
 	return m

@@ -48,7 +48,7 @@
  *
  *   ring:     seen = filtered + sampled_out + reflected + absorbed + directed + passed
  *   cluster:  the sum of passed over its rings + what rules directed to its queues + duplicated
- *             = the sum over its queues of (delivered + dropped by reason)
+ *             = the sum over its queues of (delivered + shunted + dropped by reason)
  *
  * delivered counts the packets that were put where the queue's consumer can read them. truncated counts those of them
  * that a snap length shortened. Their bytes on the wire are delivered_bytes + truncated_bytes.
@@ -160,9 +160,29 @@
  * packet, sends none twice, and lets none overtake another.
  *
  * ACCOUNT of a pair's packets: seen of the ring = bridged and lost of the ring's RINGCAP_A_INLINE_STATS + passed of the
- * ring. passed = the sum over the cluster's queues of held, passed, replaced, blocked, unanswered, bypass-*, block-*
- * and the lost: too-long, refused, nomem, down. In the queue's other counters, a packet that waited was delivered, and
- * one that went past the consumer or was blocked at once was dropped.
+ * ring. passed = the sum over the cluster's queues of held, passed, replaced, blocked, unanswered, bypass-*, block-*,
+ * shunt-* and the lost: too-long, refused, nomem, down. In the queue's other counters, a packet that waited was
+ * delivered, and one that went past the consumer or was blocked at once was dropped.
+ *
+ * SHUNTED FLOWS (kernel module). A consumer that needs no more of a flow shunts it (RINGCAP_IOC_SHUNT): the flow's
+ * packets, in both directions, do not come to its queue any more. Other queues and clusters go on getting theirs. The
+ * packets are counted in the queue's shunted, and in the flow. The right to it is the cluster's RINGCAP_A_SHUNT_QUOTA,
+ * the number of flows that each of its consumers may have shunted at a time. While it is 0, shunted flows have no
+ * effect.
+ *
+ * A flow is addresses, ports, protocol and outermost VLAN id, as in an exact rule. That is the packet's own flow, not
+ * that of a packet in a tunnel. A fragment has no ports, so it is never shunted. Packets of the flow that are in the
+ * queue already stay there.
+ *
+ * In line, the flow's packets are dropped (RINGCAP_ACTION_DROP), or leave by the peer without waiting (_PASS). They do
+ * not overtake: as long as a packet waits that came before the flow was shunted, or a later one of the flow, its packets
+ * go on waiting for verdicts. In a queue that is not in line, DROP is the only action.
+ *
+ * A shunted flow ends by RINGCAP_IOC_UNSHUNT, or when no packet of it has come for its idle time. The latter may be
+ * noticed half a second late, or a quarter of the shortest idle time. Then its packets come to the queue again. Its
+ * final counters are kept until the consumer reads them (RINGCAP_IOC_SHUNT_ENDED). As many are kept as the quota says;
+ * beyond that, the oldest is lost, and counted. All flows end, and what was not read is lost, when the consumer
+ * detaches, or the queue is deleted or taken back.
  *
  * A QUEUE OF THE EBPF ENGINE has the same lanes and slots in BPF maps. Their descriptors are handed over as described
  * at struct ringcap_handover_reply:
@@ -495,6 +515,45 @@ struct ringcap_verdicts {
  */
 #define RINGCAP_IOC_VERDICT	_IOWR('R', 2, struct ringcap_verdicts)
 
+/* ------------------------------------------------------------------ shunted flows */
+
+#define RINGCAP_SHUNTS_MAX	1048576	/* flows that a consumer can have shunted */
+
+/**
+ * struct ringcap_shunts - the argument of the ioctls below
+ * @flows: address of an array, of struct ringcap_exact or struct ringcap_exact_state
+ * @nr: how many elements it has
+ * @missed: set by SHUNT to the number of flows that were shunted before; they have the new action and idle time. Set by
+ *	UNSHUNT and SHUNT_READ to the number of flows that were not shunted
+ * @lost: set by SHUNT_ENDED to the number of flows since the consumer attached whose end was not read in time
+ * @shunted, @shunted_bytes: set by SHUNT_READ to the queue's counters, as RINGCAP_A_SHUNTED and _SHUNTED_BYTES
+ */
+struct ringcap_shunts {
+	__u64	flows;
+	__u32	nr;
+	__u32	missed;
+	__u64	lost;
+	__u64	shunted;
+	__u64	shunted_bytes;
+};
+
+/*
+ * They return how many elements were taken or filled in. If there is an error after the first element, they return the
+ * number of elements before it. EINVAL: a flow is invalid. ENODEV: the queue was deleted or taken back. ENOMEM: no
+ * memory, which is charged to the caller. EFAULT: an address is invalid.
+ *
+ * SHUNT: EPERM: the cluster has no RINGCAP_A_SHUNT_QUOTA. EDQUOT: the quota is reached. A flow's action is DROP or, in
+ * line, PASS; its target is 0, and its idle time as in an exact rule.
+ *
+ * SHUNT_READ reads each element's flow, and fills in its rule and counts. Where the flow is not shunted, it sets counts
+ * to zeroes. SHUNT_ENDED fills in flows that have ended, each once, the oldest end first: their packets, bytes, and the
+ * time since the last packet; it returns 0 when there is none.
+ */
+#define RINGCAP_IOC_SHUNT	_IOWR('R', 3, struct ringcap_shunts)	/* struct ringcap_exact[] */
+#define RINGCAP_IOC_UNSHUNT	_IOWR('R', 4, struct ringcap_shunts)	/* struct ringcap_exact[] */
+#define RINGCAP_IOC_SHUNT_READ	_IOWR('R', 5, struct ringcap_shunts)	/* struct ringcap_exact_state[] */
+#define RINGCAP_IOC_SHUNT_ENDED	_IOWR('R', 6, struct ringcap_shunts)	/* struct ringcap_exact_state[] */
+
 /* ------------------------------------------------------------------ rules */
 
 /* What happens to a packet. */
@@ -603,10 +662,11 @@ struct ringcap_rule_counts {
 	__u64	packets;
 	__u64	bytes;
 	__u32	idle_ms;	/* since the last packet, or since the rule was made */
-	__u32	flags;		/* RINGCAP_COUNTS_LEARNT */
+	__u32	flags;		/* RINGCAP_COUNTS_* */
 };
 
 #define RINGCAP_COUNTS_LEARNT	(1U << 0)
+#define RINGCAP_COUNTS_SHUNTED	(1U << 1)	/* of a flow that is shunted, or was until it ended */
 
 struct ringcap_exact_state {
 	struct ringcap_exact		rule;
@@ -845,6 +905,11 @@ enum ringcap_attr {
 	RINGCAP_A_PAST,			/* u32: enum ringcap_past */
 	RINGCAP_A_PAST_PACKETS,		/* u64: packets that the consumer did not get meanwhile, or that its verdict came too late for */
 	RINGCAP_A_PAST_MS,		/* u64 */
+	RINGCAP_A_SHUNT_QUOTA,		/* u32: 0 .. RINGCAP_SHUNTS_MAX: flows that each consumer of the cluster may shunt; 0 by default */
+	RINGCAP_A_SHUNTS,		/* u32: flows that the queue's consumer has shunted now */
+	RINGCAP_A_SHUNTED,		/* u64: packets of shunted flows, which were not delivered */
+	RINGCAP_A_SHUNTED_BYTES,	/* u64: on the wire */
+	RINGCAP_A_SHUNTS_LOST,		/* u64: shunted flows whose end no consumer was told of */
 	__RINGCAP_A_MAX
 };
 #define RINGCAP_A_MAX (__RINGCAP_A_MAX - 1)
@@ -919,6 +984,8 @@ enum ringcap_inline_stat {
 	RINGCAP_INLINE_BYPASS_MS,	/* milliseconds that they did, up to the last time that they came back */
 	RINGCAP_INLINE_INJECTED,	/* packets of the consumer's own that left */
 	RINGCAP_INLINE_NOT_INJECTED,	/* and that did not: too long, refused, or the interface was down or gone */
+	RINGCAP_INLINE_SHUNT_PASSED,	/* of shunted flows, left without being asked about */
+	RINGCAP_INLINE_SHUNT_BLOCKED,	/* of shunted flows, did not leave */
 };
 
 enum ringcap_event {
