@@ -303,6 +303,7 @@ int rt_cluster_set(const struct rt_cluster *cluster)
 		rt_message_put_u32(&message, RINGCAP_A_TIMEOUT_US, cluster->timeout_us);
 	rt_message_put_optional(&message, RINGCAP_A_OWNED, cluster->owned);
 	rt_message_put_optional(&message, RINGCAP_A_METADATA, cluster->metadata);
+	rt_message_put_optional(&message, RINGCAP_A_SHUNT_QUOTA, cluster->shunt_quota);
 	rt_message_put_optional(&message, RINGCAP_A_INNER, cluster->inner);
 	rt_message_put_optional(&message, RINGCAP_A_FRAGMENTS, cluster->fragments);
 	rt_message_put_optional(&message, RINGCAP_A_WHEN_FULL, cluster->when_full);
@@ -527,6 +528,10 @@ static void rt_take_queue(const struct rt_answer *answer, void *arg)
 	counts->tx_failed += rt_answer_u64(answer, RINGCAP_A_TX_FAILED);
 	counts->lanes += rt_answer_u32(answer, RINGCAP_A_LANES_TAKEN);
 	counts->shared += rt_answer_u64(answer, RINGCAP_A_SHARED);
+	counts->shunts += rt_answer_u32(answer, RINGCAP_A_SHUNTS);
+	counts->shunts_lost += rt_answer_u64(answer, RINGCAP_A_SHUNTS_LOST);
+	counts->shunted += rt_answer_u64(answer, RINGCAP_A_SHUNTED);
+	counts->shunted_bytes += rt_answer_u64(answer, RINGCAP_A_SHUNTED_BYTES);
 	counts->memory += rt_answer_u64(answer, RINGCAP_A_MEMORY);
 	counts->attached += rt_answer_u32(answer, RINGCAP_A_ATTACHED);
 	counts->pid = rt_answer_u32(answer, RINGCAP_A_ATTACHED_PID);

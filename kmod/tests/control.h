@@ -75,6 +75,7 @@ struct rt_cluster {
 	u32 when_unattended;
 	const u8 *key;
 	u32 owned;
+	u32 shunt_quota;
 	u32 inject[RINGCAP_INJECT_MAX];	/* up to the first 0 */
 };
 
@@ -110,7 +111,8 @@ struct rt_ring_counts {
 struct rt_queue_counts {
 	u64 delivered, delivered_bytes, truncated, truncated_bytes, dropped[RINGCAP_DROP_REASONS], unread, memory;
 	u64 tx_sent, tx_failed, shared, fullest_lane;
-	u32 lanes;
+	u64 shunted, shunted_bytes, shunts_lost;
+	u32 lanes, shunts;
 	u32 attached, pid;
 	u64 attachment;
 	u32 devt;

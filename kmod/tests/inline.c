@@ -17,6 +17,7 @@ static void rt_put_line_cluster(struct rt_message *message, const struct rt_line
 	rt_message_put_u32(message, RINGCAP_A_LANE_SIZE, line->lane_size ? line->lane_size : RT_LANE_SIZE);
 	rt_message_put_u32(message, RINGCAP_A_QUEUES, line->queues ? line->queues : 1);
 	rt_message_put_u32(message, RINGCAP_A_TIMEOUT_US, 1000);
+	rt_message_put_u32(message, RINGCAP_A_SHUNT_QUOTA, line->shunt_quota);
 	if (line->hung_ms)
 		rt_message_put_u32(message, RINGCAP_A_HUNG_MS, line->hung_ms);
 }
@@ -151,7 +152,7 @@ static u64 rt_line_sum(const u64 *stats)
 
 	for (i = RINGCAP_INLINE_HELD; i <= RINGCAP_INLINE_BLOCK_HUNG; i++)
 		sum += stats[i];
-	return sum;
+	return sum + stats[RINGCAP_INLINE_SHUNT_PASSED] + stats[RINGCAP_INLINE_SHUNT_BLOCKED];
 }
 
 void rt_line_check(const struct rt_line *line, u64 sent, u64 *stats)
@@ -170,7 +171,7 @@ void rt_line_check(const struct rt_line *line, u64 sent, u64 *stats)
 			printf("# stat %u: %llu\n", i, (unsigned long long)stats[i]);
 	RT_EQUAL(counts.seen, ring[RINGCAP_INLINE_BRIDGED] + rt_line_lost(ring) + counts.passed);
 	RT_EQUAL(counts.passed, rt_line_sum(stats));
-	RT_EQUAL(counts.passed, queues.delivered + queues.dropped[0] + queues.dropped[1] + queues.dropped[2] +
+	RT_EQUAL(counts.passed, queues.delivered + queues.shunted + queues.dropped[0] + queues.dropped[1] + queues.dropped[2] +
 				queues.dropped[3]);
 }
 

@@ -28,12 +28,14 @@ struct rt_line_end {
  * @hung_ms, @lane_size, @snaplen: 0 = default
  * @tx_queues: of b1, 0 = 1
  * @filter: of the ring, may be NULL
+ * @shunt_quota: of the cluster
  */
 struct rt_line {
 	u32 open;
 	u32 hung_ms;
 	u32 lane_size;
 	u32 queues;
+	u32 shunt_quota;
 	u32 snaplen;
 	u32 tx_queues;
 	const struct sock_filter *filter;

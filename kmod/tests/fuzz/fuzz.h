@@ -23,6 +23,7 @@ struct rf_counts {
 	u32 attached;
 	u32 mapped;
 	u32 transmits;
+	u32 shunts;
 	u32 frames;
 	u32 devices;
 	u32 files;

@@ -221,9 +221,9 @@ static void rf_summarize(void)
 	for (cmd = 0; cmd < RINGCAP_CMD_MAX + 2; cmd++)
 		if (names[cmd] && rf_counts->sent[cmd])
 			printf("# %-12s %7u of %7u accepted\n", names[cmd], rf_counts->accepted[cmd], rf_counts->sent[cmd]);
-	printf("# noise %u, attached %u, mapped %u, transmits %u, frames %u, devices %u, files %u; watched packets %u\n",
-	       rf_counts->noise, rf_counts->attached, rf_counts->mapped, rf_counts->transmits, rf_counts->frames,
-	       rf_counts->devices, rf_counts->files, rf_counts->watched);
+	printf("# noise %u, attached %u, mapped %u, transmits %u, shunts %u, frames %u, devices %u, files %u; watched packets %u\n",
+	       rf_counts->noise, rf_counts->attached, rf_counts->mapped, rf_counts->transmits, rf_counts->shunts,
+	       rf_counts->frames, rf_counts->devices, rf_counts->files, rf_counts->watched);
 }
 
 static void rf_want(const char *name)

@@ -211,6 +211,49 @@ static void rf_judge(u64 *seed)
 	ioctl(rf_fd, RINGCAP_IOC_VERDICT, &argument);
 }
 
+/* Flows of few hosts, so that some are known and some are a packet's, in all of the ioctls. */
+static void rf_make_flow(u64 *seed, struct ringcap_exact *flow)
+{
+	memset(flow, 0, sizeof(*flow));
+	flow->l3_proto = rf_one_in(seed, 4) ? 0x86dd : 0x0800;
+	flow->saddr[0] = flow->daddr[0] = 10;
+	flow->saddr[3] = (u8)rf_below(seed, 8);
+	flow->daddr[3] = (u8)rf_below(seed, 8);
+	flow->l4_proto = rf_one_in(seed, 2) ? 17 : 6;
+	flow->sport = (u16)rf_below(seed, 64);
+	flow->dport = (u16)rf_below(seed, 64);
+	flow->vlan_id = (u16)(rf_one_in(seed, 4) ? rf_below(seed, 4) : 0);
+	flow->action = (u8)rf_below(seed, 2);
+	flow->idle_s = rf_below(seed, 3);
+	if (rf_one_in(seed, 20))
+		rf_bytes(seed, (u8 *)flow + rf_below(seed, sizeof(*flow) - 4), 4);
+}
+
+static void rf_shunt(u64 *seed)
+{
+	static const unsigned long requests[] = { RINGCAP_IOC_SHUNT, RINGCAP_IOC_SHUNT, RINGCAP_IOC_UNSHUNT, RINGCAP_IOC_SHUNT_READ,
+						  RINGCAP_IOC_SHUNT_ENDED };
+	struct ringcap_shunts argument = { .nr = rf_below(seed, 64) };
+	struct ringcap_exact_state states[64];
+	struct ringcap_exact flows[64];
+	u32 which = rf_below(seed, 5), i;
+
+	for (i = 0; i < 64; i++) {
+		rf_make_flow(seed, &flows[i]);
+		states[i].rule = flows[i];
+	}
+	argument.flows = which < 3 ? (unsigned long)flows : (unsigned long)states;
+	if (rf_one_in(seed, 8))
+		argument.flows = (u64)rf_number(seed) << rf_below(seed, 33);
+	if (rf_one_in(seed, 8))
+		argument.nr = rf_number(seed);
+	/* What is behind the array is not ours to be written. */
+	if (which > 2 && argument.nr > 64)
+		argument.flows = 8;
+	if (ioctl(rf_fd, requests[which], &argument) > 0)
+		rf_count(shunts);
+}
+
 /* ---- the rest of the file's operations ---- */
 
 static void rf_fork(u64 *seed)
@@ -245,6 +288,7 @@ static void rf_file_operation(u64 *seed)
 	case 0:
 		ioctl(rf_fd, RINGCAP_IOC_TX, (unsigned long)rf_number(seed));
 		rf_judge(seed);
+		rf_shunt(seed);
 		break;
 	case 1:
 		ioctl(rf_fd, rf_number(seed), (unsigned long)rf_number(seed) << rf_below(seed, 33));

@@ -348,7 +348,8 @@ static const struct rf_attribute rf_cluster_attributes[] = {
 	{ RINGCAP_A_INNER, 4, 1, rf_put_flag }, { RINGCAP_A_FRAGMENTS, 4, 1, rf_put_flag },
 	{ RINGCAP_A_WHEN_FULL, 4, 1, rf_put_flag }, { RINGCAP_A_WHEN_UNATTENDED, 4, 1, rf_put_flag },
 	{ RINGCAP_A_INJECT, 3, 2, rf_put_ifindex }, { RINGCAP_A_OWNED, 8, 1, rf_put_flag },
-	{ RINGCAP_A_INLINE, 6, 1, rf_put_small }, { RINGCAP_A_HUNG_MS, 12, 1, rf_put_bytes_number }, {}
+	{ RINGCAP_A_INLINE, 6, 1, rf_put_small }, { RINGCAP_A_HUNG_MS, 12, 1, rf_put_bytes_number },
+	{ RINGCAP_A_SHUNT_QUOTA, 2, 1, rf_put_bytes_number }, {}
 };
 
 static const struct rf_attribute rf_ring_attributes[] = {
