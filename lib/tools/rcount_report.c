@@ -90,6 +90,38 @@ static void print_dropped_json(const struct ringcap_stats *stats)
 	printf("}");
 }
 
+/* Sums up what consumers have shunted; only queues of the module have such packets. */
+static void sum_shunted(const struct reader *readers, int n, struct ringcap_shunt_stats *sum)
+{
+	memset(sum, 0, sizeof(*sum));
+	for (int i = 0; i < n; i++) {
+		struct ringcap_shunt_stats stats;
+
+		if (ringcap_shunt_stats(readers[i].queue, &stats))
+			continue;
+		sum->shunted += stats.shunted;
+		sum->shunted_bytes += stats.shunted_bytes;
+	}
+}
+
+static void print_shunted_json(const struct reader *readers, int n)
+{
+	struct ringcap_shunt_stats shunted;
+
+	sum_shunted(readers, n, &shunted);
+	printf(",\"shunted\":%" PRIu64 ",\"shuntedBytes\":%" PRIu64, shunted.shunted, shunted.shunted_bytes);
+}
+
+/* Prints nothing if there are none. */
+static void print_shunted(FILE *to, const struct reader *readers, int n)
+{
+	struct ringcap_shunt_stats shunted;
+
+	sum_shunted(readers, n, &shunted);
+	if (shunted.shunted)
+		fprintf(to, ", shunted %" PRIu64, shunted.shunted);
+}
+
 static void print_ring_json(struct ringcap *queue)
 {
 	struct ringcap_ring_stats ring;
@@ -136,6 +168,7 @@ static void print_json(const struct reader *readers, int n, const struct totals 
 	       ",\"truncatedBytes\":%" PRIu64 ",", sum_skipped(readers, n), stats->delivered, stats->delivered_bytes,
 	       stats->truncated, stats->truncated_bytes);
 	print_dropped_json(stats);
+	print_shunted_json(readers, n);
 	print_ring_json(readers[0].queue);
 	if (n > 1)
 		print_queues_json(readers, n);
@@ -157,6 +190,7 @@ static void print_text(FILE *to, const struct reader *readers, int n, const stru
 		if (drop_names[i])
 			fprintf(to, ", %s %" PRIu64, drop_names[i], stats->dropped[i]);
 	print_truncated(to, stats);
+	print_shunted(to, readers, n);
 	if (sum_skipped(readers, n))
 		fprintf(to, "; %" PRIu64 " that an earlier consumer left were skipped (RINGCAP_UNREAD=take reads them)",
 			sum_skipped(readers, n));

@@ -273,6 +273,38 @@ uint64_t ringcap_position(const struct ringcap *h, const struct ringcap_slot *sl
  */
 int ringcap_verdicts(struct ringcap *h, const struct ringcap_verdict *verdicts, unsigned int n, unsigned int *missed);
 
+/*
+ * Shunted flows: packets of a flow that this consumer needs no more of do not come to its queue any longer, in both
+ * directions. A flow has addresses, ports, protocol and VLAN as in an exact rule, the action RINGCAP_ACTION_DROP or, in
+ * line, RINGCAP_ACTION_PASS, and idle_s, the seconds without a packet after which it ends by itself; 0 = never.
+ *
+ * These return the number of flows that they handled. If a flow is invalid, those before it are handled; if it is the
+ * first, they return an error as RINGCAP_IOC_SHUNT does: -EPERM where the cluster does not allow it, -EDQUOT when there
+ * are as many flows as it allows, -EINVAL, -ENOMEM, -ENODEV. -ENOTSUP: the eBPF engine, or an older module.
+ */
+int ringcap_shunt(struct ringcap *h, const struct ringcap_exact *flows, unsigned int n);
+
+/* Ends n flows. Their packets come again. */
+int ringcap_unshunt(struct ringcap *h, const struct ringcap_exact *flows, unsigned int n);
+
+/* Fills in states of flows that they name. Where a flow is not shunted, counts.flags is 0. */
+int ringcap_shunt_read(const struct ringcap *h, struct ringcap_exact_state *states, unsigned int n);
+
+/*
+ * Fills in up to n flows that have ended, each once, with their final counters. Returns their number, 0 = none. lost,
+ * which may be NULL, gets the number of flows so far that ended while too many ends were not read.
+ */
+int ringcap_shunt_ended(struct ringcap *h, struct ringcap_exact_state *states, unsigned int n, uint64_t *lost);
+
+/* Packets of shunted flows and their bytes on the wire, since the queue was made. */
+struct ringcap_shunt_stats {
+	uint64_t shunted;
+	uint64_t shunted_bytes;
+};
+
+/* Gets the queue's counters of shunted packets. Returns 0, -ENOTSUP or -ENODEV. */
+int ringcap_shunt_stats(const struct ringcap *h, struct ringcap_shunt_stats *stats);
+
 void ringcap_queue(const struct ringcap *h, struct ringcap_queue *queue);
 
 /*
