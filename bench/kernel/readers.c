@@ -17,6 +17,8 @@
 #include <ringcap/ringcap.h>
 
 #include "filter.h"
+#include "rules.h"
+#include "traffic.h"
 
 struct progress *progress;
 uint32_t reader_memory = 16U << 20;
@@ -90,15 +92,14 @@ static struct ringcap *open_queue(unsigned int reader)
 	handle = ringcap_open(name, 0, why);
 	if (!handle)
 		fail_with(name, why);
-	reader_ready(reader);
 	return handle;
 }
 
-void read_ringcap(unsigned int reader)
+static void read_from(struct ringcap *handle, unsigned int reader)
 {
-	struct ringcap *handle = open_queue(reader);
 	struct ringcap_run run = { 0 };
 
+	reader_ready(reader);
 	while (ringcap_read(handle, &run, -1) > 0) {
 		struct ringcap_run now = run;	/* a local copy stays in registers */
 		const struct ringcap_slot *slot;
@@ -113,12 +114,44 @@ void read_ringcap(unsigned int reader)
 	}
 }
 
+void read_ringcap(unsigned int reader)
+{
+	read_from(open_queue(reader), reader);
+}
+
+/* Flows from number @first on; those from FLOWS on are not the traffic's. */
+static void read_without(unsigned int reader, unsigned int first)
+{
+	struct ringcap *handle = open_queue(reader);
+	struct ringcap_exact flows[FLOWS];
+	unsigned int n;
+
+	for (n = 0; n < FLOWS; n++) {
+		flows[n] = rule_exact(first + n);
+		flows[n].action = RINGCAP_ACTION_DROP;
+	}
+	if (ringcap_shunt(handle, flows, FLOWS) != FLOWS)
+		fail_with("bench", "flows could not be shunted");
+	read_from(handle, reader);
+}
+
+void read_shunted(unsigned int reader)
+{
+	read_without(reader, 0);
+}
+
+void read_others_shunted(unsigned int reader)
+{
+	read_without(reader, FLOWS);
+}
+
 void read_ringcap_batches(unsigned int reader)
 {
 	struct ringcap *handle = open_queue(reader);
 	struct ringcap_pkt packets[64];
 	int i, n;
 
+	reader_ready(reader);
 	while ((n = ringcap_recv(handle, packets, 64, -1)) > 0) {
 		uint64_t touched = 0, bytes = 0;
 

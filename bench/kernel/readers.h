@@ -47,6 +47,10 @@ void fail_with(const char *what, const char *why) __attribute__((noreturn));
 void read_ringcap(unsigned int reader);
 void read_ringcap_batches(unsigned int reader);
 
+/* The first of these, which has shunted the traffic's flows (traffic.h), or as many others, before. */
+void read_shunted(unsigned int reader);
+void read_others_shunted(unsigned int reader);
+
 /* AF_PACKET with TPACKET_V3: alone, with the filter "tcp port 80" attached, and in a fanout group by hash. */
 void read_tpacket(unsigned int reader);
 void read_tpacket_filtered(unsigned int reader);

@@ -49,6 +49,8 @@ static void make_cluster(const struct ring_shape *shape, unsigned int queues)
 	rt_message_put_u32(&message, RINGCAP_A_LANE_SIZE, reader_memory / nr_producers);
 	rt_message_put_u32(&message, RINGCAP_A_WATERMARK, WAKE_BYTES);
 	rt_message_put_u32(&message, RINGCAP_A_TIMEOUT_US, WAKE_MS * 1000);
+	if (shape->shunt)
+		rt_message_put_u32(&message, RINGCAP_A_SHUNT_QUOTA, shape->shunt);
 	if (shape->per_rx_queue)
 		rt_message_put_u32(&message, RINGCAP_A_BALANCE, RINGCAP_BALANCE_RX_QUEUE);
 	call("the cluster");

@@ -18,6 +18,7 @@
  * @learn: one wildcard rule, which learns the traffic's flows; nothing else passes
  * @full: the module has no room for learnt rules; not for an @ebpf ring
  * @exact: number of exact rules; they include those of the traffic's flows, and nothing else passes
+ * @shunt: number of flows that each consumer may shunt, 0 = none
  * @patterns: number of payload patterns. The traffic contains none of them; only packets without a pattern pass
  */
 struct ring_shape {
@@ -31,6 +32,7 @@ struct ring_shape {
 	bool learn;
 	bool full;
 	unsigned int exact;
+	unsigned int shunt;
 	unsigned int patterns;
 };
 

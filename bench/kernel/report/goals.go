@@ -68,6 +68,7 @@ func judge(rows *report.Rows) {
 	rows.LimitRatio("module, `tcp port 80`, traffic that does not pass / TPACKET_V3", 1, with(rejects, module), with(rejects, sockets))
 	rows.LimitRatio("eBPF, `tcp port 80`, traffic that does not pass / TPACKET_V3", 1.2, with(rejects, ebpf), with(rejects, sockets))
 	rows.Limit("module, 1,000 exact rules, kernel", 450, kernel, with("1000-exact-rules", module))
+	rows.Limit("module, 64 shunted flows, kernel", 350, kernel, with("shunted", module))
 	rows.Limit("module, 10 wildcard rules of 8 shapes, kernel", 650, kernel, with("10-wildcard-rules", module))
 	rows.Limit("module, 10,000 wildcard rules of 8 shapes, kernel", 650, kernel, with("10000-wildcard-rules", module))
 	rows.Limit("eBPF, 64 flows learnt as exact rules, kernel", 700, kernel, with("learnt-flows", ebpf))

@@ -88,6 +88,8 @@ func byCase(t *report.Tables) []report.Line {
 		{"1,000 exact rules", "1000-exact-rules", report.Smallest},
 		{"64 flows learnt as exact rules", "learnt-flows", report.Smallest},
 		{"64 flows to learn, no room", "flows-not-learnt", report.Smallest},
+		{"64 flows, all shunted by the consumer", "shunted", report.Smallest},
+		{"64 flows, and 64 others shunted", "others-shunted", report.Smallest},
 		{"1,000 payload patterns", "1000-patterns", report.Smallest},
 		{"1,000 payload patterns, 512 bytes", "1000-patterns", 512},
 		{"1,000 payload patterns, 1500 bytes", "1000-patterns", 1500},
