@@ -251,6 +251,36 @@ func TestImagesByDigest(t *testing.T) {
 	require.Contains(t, out, "digest")
 }
 
+// TestOneValueMovesEveryImage: all images come from the registry of global.image.registry, but those whose repository names
+// another, as values did before there was that one.
+func TestOneValueMovesEveryImage(t *testing.T) {
+	image := regexp.MustCompile(`(?m)^ +image: (.*)$`)
+	rendered := func(args ...string) [][]string {
+		args = append([]string{"--set=global.image.registry=localhost:5000/a/b,agent.module.build.enabled=true"}, args...)
+		return image.FindAllStringSubmatch(render(t, args...), -1)
+	}
+	for _, found := range rendered() {
+		require.Regexp(t, `^localhost:5000/a/b/(agent|operator|builder):`, found[1])
+	}
+	for _, own := range []string{"other.example/x/agent", "localhost/agent", "host:5000/agent"} {
+		images := rendered("--set=agent.image.repository=" + own)
+		require.Contains(t, images[0][1]+images[1][1]+images[2][1], own+":")
+	}
+	for _, wrong := range []string{"", "host/", "host@sha"} {
+		out, err := helm(t, "template", "ringcap", "ringcap", "--set=global.image.registry="+wrong)
+		require.Error(t, err, wrong)
+		require.Contains(t, out, "registry")
+	}
+}
+
+// TestPullSecretsReachEveryPod: no pod that the chart makes is without them.
+func TestPullSecretsReachEveryPod(t *testing.T) {
+	text := render(t, "--set=imagePullSecrets[0].name=secret,agent.module.build.enabled=true")
+	pods := regexp.MustCompile(`(?m)^ +containers:$`).FindAllString(text, -1)
+	require.NotEmpty(t, pods)
+	require.Len(t, regexp.MustCompile(`(?m)^ +imagePullSecrets:\n +- name: secret$`).FindAllString(text, -1), len(pods))
+}
+
 // TestRolesForPeople: who views the cluster sees captures; to change them is part of no role that others have already.
 func TestRolesForPeople(t *testing.T) {
 	objects := decode(t, render(t))

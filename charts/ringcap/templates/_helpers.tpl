@@ -29,12 +29,27 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/*
+An image's repository with its registry: its own where it names one, as Docker tells (a dot, a colon, localhost), else that of all.
+Called as the one below. The schema says nothing of what is below global, which is also for other charts.
+*/}}
+{{- define "ringcap.repository" -}}
+{{- $registry := dig "image" "registry" "ringcap.local" (default dict .root.Values.global) -}}
+{{- if regexMatch "^([^/]*[.:][^/]*|localhost)/" .image.repository -}}
+{{ .image.repository }}
+{{- else if regexMatch "^[a-zA-Z0-9][a-zA-Z0-9.:/_-]*[a-zA-Z0-9]$" $registry -}}
+{{ $registry }}/{{ .image.repository }}
+{{- else -}}
+{{ fail (printf "global.image.registry is %q: write HOST, HOST:PORT or HOST/PATH, without a slash at the end" $registry) }}
+{{- end -}}
+{{- end -}}
+
 {{/* An image's reference. Called with (dict "root" $ "image" .Values.agent.image). */}}
 {{- define "ringcap.image" -}}
 {{- if .image.digest -}}
-{{ .image.repository }}@{{ .image.digest }}
+{{ include "ringcap.repository" . }}@{{ .image.digest }}
 {{- else -}}
-{{ .image.repository }}:{{ default .root.Chart.AppVersion .image.tag }}
+{{ include "ringcap.repository" . }}:{{ default .root.Chart.AppVersion .image.tag }}
 {{- end -}}
 {{- end -}}
 
