@@ -42,6 +42,8 @@ type Plan struct {
 	Namespace string
 	// Image contains rcstream.
 	Image string
+	// PullSecrets are for the image, in the pods' namespace.
+	PullSecrets []corev1.LocalObjectReference
 	// Filter is a pcap-filter(7) expression, empty for everything.
 	Filter string
 	// Slots of the queue on each node.
@@ -126,6 +128,7 @@ func (p Plan) Pod(node Node, owner client.Object) *corev1.Pod {
 			RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: &deadline,
 			TerminationGracePeriodSeconds: new(int64), AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
 			Affinity: onNode(node.Name), Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			ImagePullSecrets: p.PullSecrets,
 			SecurityContext: &corev1.PodSecurityContext{
 				RunAsNonRoot: &yes, RunAsUser: &nobody, RunAsGroup: &nobody,
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},

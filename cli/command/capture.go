@@ -32,7 +32,7 @@ import (
 type captureFlags struct {
 	filter, file, image string
 	duration, timeout   time.Duration
-	nodes               []string
+	nodes, pullSecrets  []string
 	slots, snapLength   int32
 }
 
@@ -81,6 +81,7 @@ them.`,
 	flags.StringVarP(&f.file, "write", "w", "-", "file to write, - for standard output")
 	flags.DurationVar(&f.duration, "duration", 0, "time to capture, 0 for until it is interrupted")
 	flags.StringSliceVar(&f.nodes, "node", nil, "capture on this node only; may be given more than once")
+	flags.StringArrayVar(&f.pullSecrets, "image-pull-secret", nil, "secret in the pods' namespace to pull the image with (repeatable; default: those of the agents' names)")
 	flags.StringVar(&f.image, "image", "", "image that has rcstream (default: the agents', which is on all nodes)")
 	flags.Int32Var(&f.slots, "slots", v1.DefaultSlots, "packets that the queue on each node holds, 16 to 4194304")
 	flags.Int32Var(&f.snapLength, "snap-length", 0, "for pod/NAME and deploy/NAME: bytes captured of a packet, 64 to 65535, 0 for all of them")
@@ -350,6 +351,9 @@ func newPlan(c *connection, f captureFlags, id string) capture.Plan {
 	plan := capture.Plan{
 		ID: id, Namespace: c.namespace, Image: f.image, Filter: f.filter, Slots: f.slots, Deadline: deadline,
 	}
+	for _, name := range f.pullSecrets {
+		plan.PullSecrets = append(plan.PullSecrets, corev1.LocalObjectReference{Name: name})
+	}
 	if f.duration > 0 {
 		plan.Deadline = f.duration + f.timeout + removal
 	}
@@ -361,23 +365,30 @@ func finishPlan(ctx context.Context, c client.Client, plan capture.Plan, missing
 	if len(plan.Nodes) > maxNodes {
 		return plan, nil, fmt.Errorf("there are %d nodes to capture on: name up to %d of them with --node", len(plan.Nodes), maxNodes)
 	}
-	var err error
-	if plan.Image == "" {
-		plan.Image, err = agentImage(ctx, c)
+	if plan.Image != "" {
+		return plan, missing, nil
 	}
-	return plan, missing, err
+	agents, err := agentPods(ctx, c)
+	if err != nil {
+		return plan, missing, err
+	}
+	plan.Image = agents.Containers[0].Image
+	if len(plan.PullSecrets) == 0 {
+		plan.PullSecrets = agents.ImagePullSecrets
+	}
+	return plan, missing, nil
 }
 
-// agentImage returns the agents' image: every node of a ring has it.
-func agentImage(ctx context.Context, c client.Client) (string, error) {
+// agentPods returns the agents' pods, with at least one container: every node of a ring has its image.
+func agentPods(ctx context.Context, c client.Client) (corev1.PodSpec, error) {
 	var sets appsv1.DaemonSetList
 	if err := c.List(ctx, &sets, ours); err != nil {
-		return "", fmt.Errorf("find the agents' image: %w: give --image", err)
+		return corev1.PodSpec{}, fmt.Errorf("find the agents' image: %w: give --image", err)
 	}
 	for _, set := range sets.Items {
 		if set.Labels["app.kubernetes.io/component"] == "agent" && len(set.Spec.Template.Spec.Containers) > 0 {
-			return set.Spec.Template.Spec.Containers[0].Image, nil
+			return set.Spec.Template.Spec, nil
 		}
 	}
-	return "", errors.New("no DaemonSet of agents has the chart's labels: give --image")
+	return corev1.PodSpec{}, errors.New("no DaemonSet of agents has the chart's labels: give --image")
 }

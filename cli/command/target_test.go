@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ringcap/ringcap/cli/capture"
 	"github.com/ringcap/ringcap/cli/fleet"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
@@ -180,4 +181,31 @@ func TestARingMustAdmitTheCapture(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCapturesPullAsAgentsDo: the pods have the agents' image and the names of their secrets, unless others are given.
+func TestCapturesPullAsAgentsDo(t *testing.T) {
+	agents := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agents", Namespace: "ringcap-system", Labels: map[string]string{
+		"app.kubernetes.io/name": "ringcap", "app.kubernetes.io/component": "agent",
+	}}}
+	agents.Spec.Template.Spec = corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "agent", Image: "registry.example/agent@sha256:0a"}}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "theirs"}},
+	}
+	a, _, _ := over(t, []client.Object{&agents})
+	c, err := a.connect()
+	require.NoError(t, err)
+	pulls := func(f captureFlags) (string, []corev1.LocalObjectReference) {
+		plan, _, err := finishPlan(t.Context(), c, newPlan(c, f, "id"), nil)
+		require.NoError(t, err)
+		pod := plan.Pod(capture.Node{Name: "n"}, plan.Cluster())
+		return pod.Spec.Containers[0].Image, pod.Spec.ImagePullSecrets
+	}
+	image, secrets := pulls(captureFlags{})
+	require.Equal(t, "registry.example/agent@sha256:0a", image)
+	require.Equal(t, []corev1.LocalObjectReference{{Name: "theirs"}}, secrets)
+	image, secrets = pulls(captureFlags{image: "x", pullSecrets: []string{"a", "b"}})
+	require.Equal(t, "x", image)
+	require.Equal(t, []corev1.LocalObjectReference{{Name: "a"}, {Name: "b"}}, secrets)
+	_, secrets = pulls(captureFlags{image: "x"})
+	require.Empty(t, secrets)
 }
