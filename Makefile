@@ -75,6 +75,22 @@ drivers: ## build capture-aware drivers for every supported kernel into out/modu
 images: build modules drivers ## build the container images into out/images/, without a registry
 	RINGCAP_DRIVERS="$(DRIVERS)" images/build
 
+# KEY=FILE: a private key in PEM, cosign's too, for signatures of the checksums and of what is pushed. IMAGES="operator agent",
+# ARCHITECTURES=amd64, SYSTEMS=linux-amd64: a part of all.
+.PHONY: release
+release: build modules drivers ## a release in out/release: images, chart, manifests, the CLI, checksums (KEY=FILE signs)
+	RINGCAP_DRIVERS="$(DRIVERS)" KEY="$(KEY)" release/build
+
+.PHONY: push
+push: ## send out/release to REGISTRY=HOST[:PORT][/PATH] (KEY=FILE signs; FORCE=1 replaces another release's)
+	@[ -n "$(REGISTRY)" ] || { echo 'make push: say where: REGISTRY=HOST[:PORT][/PATH]' >&2; exit 2; }
+	out/obj/release/release push $(if $(KEY),--key '$(KEY)') $(if $(FORCE),--force) out/release '$(REGISTRY)'
+
+.PHONY: verify-push
+verify-push: ## whether REGISTRY has all of out/release, unchanged (PLATFORM=linux/arm64: and for that platform)
+	@[ -n "$(REGISTRY)" ] || { echo 'make verify-push: say where: REGISTRY=HOST[:PORT][/PATH]' >&2; exit 2; }
+	out/obj/release/release verify $(if $(PLATFORM),--platform '$(PLATFORM)') out/release '$(REGISTRY)'
+
 .PHONY: generate
 generate: bpf ## regenerate what follows from Go types (CRDs, RBAC, docs/api.md), the netlink specification, the eBPF program, the chart's values, and monitoring/
 	operator/generate
