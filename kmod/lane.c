@@ -71,7 +71,7 @@ void rc_lane_wake(struct rc_lane *lane)
 {
 	struct rc_waiter *waiter = lane->waiter;
 
-	if (rc_waiter_is_woken(waiter) && hrtimer_is_queued(&waiter->timer))
+	if (rc_waiter_is_woken(waiter) && READ_ONCE(waiter->watched))
 		return;
 	rc_lane_refresh_released(lane);
 	rc_waiter_tell(waiter, lane->published - lane->released);

@@ -6,22 +6,24 @@
 
 #include "queue.h"
 
-/* The first look in a sleep comes after the timeout, but no later than this. */
+/* The first look in a sleep comes after the timeout, but after no more than this and the slack below. */
 #define RC_POLL_LOOK_NS ((u64)10 * NSEC_PER_MSEC)
 
 /*
- * A timeout may end earlier by so much, but by an eighth of itself at most. The first packet often comes soon after the
- * timer was started. So the timer does not have to be started once more for the short rest.
+ * How much later than the timeout a timer looks that is started before there are packets. The first packet often comes
+ * soon after that, and then the timer does not have to be started once more for the short rest.
  */
-#define RC_POLL_SLACK_NS ((u64)NSEC_PER_MSEC)
+static u64 rc_poll_slack(u64 timeout)
+{
+	return min_t(u64, timeout / 8, NSEC_PER_MSEC);
+}
 
 /* How much longer a consumer sleeps that has had unread data since @since; the clock may have been set meanwhile. */
 static u64 rc_poll_remaining(const struct rc_queue *queue, u64 since)
 {
-	u64 full = rc_waiter_timeout_ns(&queue->waiter), timeout = full - min(full / 8, RC_POLL_SLACK_NS);
-	u64 now = ktime_get_real_ns();
+	u64 timeout = rc_waiter_timeout_ns(&queue->waiter);
 	/* If the clock was set back, @since is in the future. Then the age wraps and exceeds every timeout. */
-	u64 age = now - since;
+	u64 age = ktime_get_real_ns() - since;
 
 	return age < timeout ? timeout - age : 0;
 }
@@ -47,14 +49,19 @@ static u64 rc_poll_patience(const struct rc_queue *queue)
 }
 
 /*
- * A consumer may go to sleep just after a producer checked for sleepers, while the data that it published is not
- * visible yet. Then the producer has not woken it (rc_waiter_must_know). A store becomes visible within far less than a
- * millisecond, which is the shortest time until the timer looks. Packets that it finds younger than the timeout get the
- * rest of it. After a look that finds nothing the timer stands still: all later producers see the sleeper.
- *
- * Known gap of some nanoseconds: a producer sees the timer queued just before this look, and its store is not visible
- * to the look yet. Its packet then waits until another one comes, or until the consumer asks.
+ * What the timer does after a look. Packets that are younger than the timeout get the rest of it. A consumer that was
+ * woken has its timeout to ask again: then the timer starts with its sleep.
  */
+static void rc_poll_go_on(struct rc_waiter *waiter, u64 patience)
+{
+	if (patience && patience != U64_MAX)
+		rc_waiter_arm(waiter, patience);
+	else if (!hrtimer_is_queued(&waiter->timer))
+		rc_waiter_settle(waiter, max(patience ? 0 : rc_waiter_timeout_ns(waiter), RC_WAITER_SETTLE_NS));
+	/* Otherwise somebody has started it since this look began. */
+}
+
+/* waiter.h says why there is always a second look behind the last one that producers relied on. */
 enum hrtimer_restart rc_poll_look(struct hrtimer *timer)
 {
 	struct rc_queue *queue = container_of(timer, struct rc_queue, waiter.timer);
@@ -65,12 +72,21 @@ enum hrtimer_restart rc_poll_look(struct hrtimer *timer)
 	/* So that a consumer that goes to sleep meanwhile starts the timer before this look, or after it. */
 	spin_lock_irqsave(&waiter->lock, flags);
 	patience = rc_poll_patience(queue);
-	if (patience && patience != U64_MAX)
-		rc_waiter_arm(waiter, patience);
+	rc_poll_go_on(waiter, patience);
 	spin_unlock_irqrestore(&waiter->lock, flags);
 	if (!patience)
 		rc_waiter_wake(waiter);
 	return HRTIMER_NORESTART;
+}
+
+/* When the timer looks in a sleep that begins now, in nanoseconds. */
+static u64 rc_poll_first_look(const struct rc_queue *queue, u64 patience)
+{
+	u64 timeout = rc_waiter_timeout_ns(&queue->waiter);
+
+	if (patience == U64_MAX)
+		return min(timeout, RC_POLL_LOOK_NS) + rc_poll_slack(timeout);
+	return min(patience, RC_POLL_LOOK_NS);
 }
 
 /* A consumer that sleeps has the timer started, with unread packets or without any. */
@@ -78,7 +94,7 @@ __poll_t rc_poll_queue(struct rc_queue *queue)
 {
 	u64 patience;
 
-	/* The caller is on the list of waiters, and is counted, before we look; see rc_waiter_must_know. */
+	/* The caller is on the list of waiters, and is counted, before we look; see waiter.h. */
 	atomic_inc(&queue->waiter.polls);
 	smp_mb__after_atomic();
 	if (READ_ONCE(queue->dead))
@@ -86,6 +102,6 @@ __poll_t rc_poll_queue(struct rc_queue *queue)
 	patience = rc_poll_patience(queue);
 	if (!patience)
 		return EPOLLIN | EPOLLRDNORM;
-	rc_waiter_start(&queue->waiter, min3(patience, rc_waiter_timeout_ns(&queue->waiter), RC_POLL_LOOK_NS));
+	rc_waiter_start(&queue->waiter, rc_poll_first_look(queue, patience));
 	return 0;
 }

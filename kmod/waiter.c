@@ -19,6 +19,18 @@ void rc_waiter_destroy(struct rc_waiter *waiter)
 	hrtimer_cancel(&waiter->timer);
 }
 
+void rc_waiter_reset(struct rc_waiter *waiter)
+{
+	unsigned long flags;
+
+	hrtimer_cancel(&waiter->timer);
+	spin_lock_irqsave(&waiter->lock, flags);
+	/* Unless a producer has started it again. */
+	if (!hrtimer_is_queued(&waiter->timer))
+		WRITE_ONCE(waiter->watched, false);
+	spin_unlock_irqrestore(&waiter->lock, flags);
+}
+
 void rc_waiter_set(struct rc_waiter *waiter, u32 watermark, u32 timeout_us)
 {
 	unsigned long flags;
@@ -28,8 +40,8 @@ void rc_waiter_set(struct rc_waiter *waiter, u32 watermark, u32 timeout_us)
 	spin_lock_irqsave(&waiter->lock, flags);
 	WRITE_ONCE(waiter->watermark, watermark);
 	WRITE_ONCE(waiter->timeout_us, timeout_us);
-	/* If it runs just now, it sees the new values before it starts again. */
-	hrtimer_try_to_cancel(&waiter->timer);
+	/* A consumer may wait that is woken but does not ask: for the packets that nobody told of. */
+	rc_waiter_settle(waiter, RC_WAITER_SETTLE_NS);
 	spin_unlock_irqrestore(&waiter->lock, flags);
 	rc_waiter_wake(waiter);
 }
@@ -42,9 +54,20 @@ void rc_waiter_wake(struct rc_waiter *waiter)
 
 static void rc_waiter_start_at(struct rc_waiter *waiter, ktime_t end)
 {
-	/* With the timeout 0, each packet wakes: a running timer would hide that. */
-	if (waiter->timeout_us)
-		hrtimer_start(&waiter->timer, end, HRTIMER_MODE_ABS_PINNED_SOFT);
+	/* With the timeout 0, each packet wakes: a watched timer would hide that. */
+	if (!waiter->timeout_us)
+		return;
+	WRITE_ONCE(waiter->watched, true);
+	hrtimer_start(&waiter->timer, end, HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+void rc_waiter_settle(struct rc_waiter *waiter, u64 ns)
+{
+	lockdep_assert_held(&waiter->lock);
+	if (!waiter->watched)
+		return;
+	WRITE_ONCE(waiter->watched, false);
+	hrtimer_start(&waiter->timer, ktime_add_ns(ktime_get(), ns), HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
 void rc_waiter_start(struct rc_waiter *waiter, u64 ns)
@@ -92,9 +115,11 @@ void rc_waiter_tell(struct rc_waiter *waiter, u64 unread)
 
 	if (!timeout || (unread >= READ_ONCE(waiter->watermark) && rc_waiter_first(waiter))) {
 		rc_waiter_wake(waiter);
-	} else if (!hrtimer_is_queued(&waiter->timer)) {
+	} else if (!READ_ONCE(waiter->watched)) {
 		spin_lock_irqsave(&waiter->lock, flags);
-		rc_waiter_arm(waiter, timeout);
+		/* A look that only settles gives way: the timer need not run twice for this packet. */
+		if (!waiter->watched)
+			rc_waiter_start_at(waiter, ktime_add_ns(ktime_get(), timeout));
 		spin_unlock_irqrestore(&waiter->lock, flags);
 	}
 }

@@ -2,6 +2,26 @@
 /*
  * Waiters: consumers that sleep until there is data to read, and when they are woken: at the watermark at once, for
  * less data by a timer.
+ *
+ * How a packet cannot be missed. A producer stores the new position and then reads whether a consumer waits, and
+ * whether the timer is @watched. Between the two it has no full barrier: that would be a locked operation for each
+ * packet that comes alone. So the look of a timer, or of a consumer that goes to sleep, may not see a position that was stored
+ * just before, though the producer still read what was there before that look. Then the producer tells nobody. Such a
+ * store becomes visible within far less than RC_WAITER_SETTLE_NS: this is the only thing here that relies on time.
+ *
+ *  1. A consumer is on the list, and counted, before it looks. A full barrier is between. If it finds nothing to read,
+ *     it starts the timer, watched.
+ *  2. While @watched is true, the timer is queued, or its function waits for @lock.
+ *  3. The timer does not stop after a watched look, whether it finds nothing or wakes the consumer. It clears @watched,
+ *     and looks once more after RC_WAITER_SETTLE_NS or longer. Only after that look, and if no producer has told of a
+ *     packet meanwhile, does it stop.
+ *  4. A producer that reads @watched as false tells: under @lock, it starts the timer, watched.
+ *
+ * A producer that read true did so before it could see (3) clear it. So what it had stored by then is visible to the
+ * look that comes after. A producer that saw no consumer did so before it could see (1). What it had stored is visible
+ * when the timer looks, at least RC_WAITER_SETTLE_NS later, or the consumer is woken sooner for other packets, and looks
+ * itself when it asks again. With timeouts below RC_WAITER_SHORT_US, the timer comes too soon for (1), and the producer
+ * has the barrier. With the timeout 0 there is no timer at all.
  */
 #ifndef RC_WAITER_H
 #define RC_WAITER_H
@@ -16,16 +36,18 @@
 /**
  * struct rc_waiter - the consumers that wait for a queue
  * @watermark, @timeout_us: unread bytes of a lane for which they are woken, and how long they wait for fewer
+ * @watched: the timer will look, and once more after that: producers need not tell of less than the watermark
  * @timer: looks whether to wake them (poll.c)
  * @wait: sleeping consumers
  * @own_timeout_us: the consumer's own timeout, in its mapped page; 0 = @timeout_us
- * @lock: taken to start @timer and to change @timeout_us
+ * @lock: taken to start @timer, and to change @watched and @timeout_us
  * @polls: how often a consumer has asked whether to sleep
  * @woken: @polls when the consumers were last woken
  */
 struct rc_waiter {
 	u32 watermark;
 	u32 timeout_us;
+	bool watched;
 	struct hrtimer timer;
 	wait_queue_head_t wait;
 	const u64 *own_timeout_us;
@@ -41,10 +63,7 @@ void rc_waiter_init(struct rc_waiter *waiter, enum hrtimer_restart (*look)(struc
 void rc_waiter_destroy(struct rc_waiter *waiter);
 
 /* A new consumer comes. A timer that runs for the last one would keep it from having its own. May sleep. */
-static inline void rc_waiter_reset(struct rc_waiter *waiter)
-{
-	hrtimer_cancel(&waiter->timer);
-}
+void rc_waiter_reset(struct rc_waiter *waiter);
 
 /* Changes when consumers are woken, also for those that sleep already: they ask again. */
 void rc_waiter_set(struct rc_waiter *waiter, u32 watermark, u32 timeout_us);
@@ -58,8 +77,20 @@ void rc_waiter_wake(struct rc_waiter *waiter);
 /* A consumer is about to sleep: the timer looks @ns nanoseconds from now, and not earlier. */
 void rc_waiter_start(struct rc_waiter *waiter, u64 ns);
 
-/* The timer looks @ns nanoseconds from now, or when it would anyway if that is sooner. The caller holds the lock. */
+/*
+ * The timer looks @ns nanoseconds from now, or when it would anyway if that is sooner, and is watched. The caller holds
+ * the lock.
+ */
 void rc_waiter_arm(struct rc_waiter *waiter, u64 ns);
+
+/*
+ * Lets producers tell of their packets from now on. The timer, which is not queued, looks once more @ns nanoseconds from
+ * now, if it was watched until now. The caller holds the lock.
+ */
+void rc_waiter_settle(struct rc_waiter *waiter, u64 ns);
+
+/* After so long, what a producer stored before it read @watched or @wait is visible to all CPUs. */
+#define RC_WAITER_SETTLE_NS ((u64)NSEC_PER_MSEC)
 
 /* The consumers were woken, and none of them has asked since. */
 static inline bool rc_waiter_is_woken(struct rc_waiter *waiter)
@@ -78,11 +109,8 @@ void rc_waiter_tell(struct rc_waiter *waiter, u64 unread);
 
 /*
  * Whether a sleeping consumer must be told that a lane has published up to @head. It must if what is unread reaches the
- * watermark, or if no timer is running that will look. @released is read only if a consumer sleeps.
- *
- * Without a barrier, this can miss a consumer that went to sleep before it saw what was published. A full barrier would
- * be needed for each packet that arrives alone, which costs more than the slot. So the timer looks a second time
- * instead (poll.c).
+ * watermark, or if the timer is not watched. @released is read only if a consumer sleeps. Why this needs no barrier
+ * between the caller's store and these loads is at the top of this file.
  */
 static __always_inline bool rc_waiter_must_know(struct rc_waiter *waiter, u64 head, const u64 *released)
 {
@@ -95,7 +123,7 @@ static __always_inline bool rc_waiter_must_know(struct rc_waiter *waiter, u64 he
 	if (likely(!waitqueue_active(&waiter->wait)))
 		return false;
 	/* If data was released since we last looked, there is even less. */
-	return !hrtimer_is_queued(&waiter->timer) || head - *released >= READ_ONCE(waiter->watermark);
+	return !READ_ONCE(waiter->watched) || head - *released >= READ_ONCE(waiter->watermark);
 }
 
 #endif /* RC_WAITER_H */

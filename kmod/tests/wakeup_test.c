@@ -455,3 +455,140 @@ RT_CASE(wakeup_own_queue)
 	}
 	RT_EQUAL(awake, 1);
 }
+
+/* ---- lone packets ---- */
+
+/*
+ * Each sender of a round sends one packet, and nobody sends another before the consumer has been told of these. So a
+ * packet that neither its producer nor a timer tells of is never read.
+ */
+struct rt_lone {
+	struct rt_fixture fixture;
+	struct rt_traffic traffic;
+	struct rt_queue queue;
+	u32 senders, rounds;
+	u32 round;	/* the one that is under way; then @rounds */
+};
+
+struct rt_lone_sender {
+	struct rt_lone *lone;
+	u32 cpu;
+	pthread_t thread;
+};
+
+/* A few in each round, at least one. */
+static bool rt_lone_sends(const struct rt_lone *lone, u32 cpu, u32 round)
+{
+	return cpu == round % lone->senders || cpu == round / lone->senders % lone->senders;
+}
+
+static u32 rt_lone_count(const struct rt_lone *lone, u32 round)
+{
+	u32 cpu, count = 0;
+
+	for (cpu = 0; cpu < lone->senders; cpu++)
+		count += rt_lone_sends(lone, cpu, round);
+	return count;
+}
+
+/*
+ * Sends at about the time of one of the looks: that of the timer, which comes a timeout after the sleep began, those
+ * that follow it a millisecond later each, or that of the consumer itself.
+ */
+static void *rt_send_lone(void *arg)
+{
+	const struct rt_lone_sender *sender = arg;
+	struct rt_lone *lone = sender->lone;
+	u64 seed = sender->cpu;
+	u32 round, done = ~0U;
+
+	rt_pin(sender->cpu);
+	while ((round = __atomic_load_n(&lone->round, __ATOMIC_ACQUIRE)) < lone->rounds) {
+		if (round == done || !rt_lone_sends(lone, sender->cpu, round)) {
+			usleep(100);
+			continue;
+		}
+		usleep(round % 5 * 1000 + rt_random(&seed) % 400);
+		rt_send(lone->fixture.sender, &lone->traffic, round * lone->senders + sender->cpu, 1);
+		done = round;
+	}
+	return NULL;
+}
+
+/* How a consumer waits: by poll; by epoll, which asks before each sleep; by one that asks only when it is woken. */
+enum rt_wait {
+	RT_WAIT_POLL,
+	RT_WAIT_LEVEL,
+	RT_WAIT_EDGE,
+};
+
+static int rt_lone_set(struct rt_queue *queue, enum rt_wait how)
+{
+	struct epoll_event event = { .events = EPOLLIN | (how == RT_WAIT_EDGE ? EPOLLET : 0) };
+	int set = epoll_create1(EPOLL_CLOEXEC);
+
+	RT_CHECK(set >= 0 && !epoll_ctl(set, EPOLL_CTL_ADD, queue->fd, &event), "%m");
+	return set;
+}
+
+static void rt_lone_read(struct rt_lone *lone, enum rt_wait how, int set)
+{
+	u32 got = 0, count = rt_lone_count(lone, lone->round);
+	struct epoll_event event;
+
+	while (got < count) {
+		int woken = how == RT_WAIT_POLL ? !!rt_queue_poll(&lone->queue, RT_PATIENCE_MS) :
+						  epoll_wait(set, &event, 1, RT_PATIENCE_MS);
+
+		RT_CHECK(woken == 1, "round %u: nobody tells of packet %u of %u", lone->round, got + 1, count);
+		got += rt_queue_read(&lone->queue, NULL, NULL);
+	}
+	RT_EQUAL(got, count);
+}
+
+static void rt_lone_run(enum rt_wait how, u32 timeout_us)
+{
+	struct rt_cluster shape = { .watermark = 65536, .timeout_us = timeout_us };
+	struct rt_lone lone = { .senders = (u32)sysconf(_SC_NPROCESSORS_ONLN), .rounds = rt_scaled(600) };
+	struct rt_lone_sender senders[8];
+	u32 i;
+	int set;
+
+	lone.senders = lone.senders < 8 ? lone.senders : 8;
+	rt_fixture_open(&lone.fixture, &shape);
+	rt_queue_open(&lone.queue, lone.fixture.cluster, 0);
+	set = rt_lone_set(&lone.queue, how);
+	for (i = 0; i < lone.senders; i++) {
+		senders[i] = (struct rt_lone_sender){ .lone = &lone, .cpu = i };
+		RT_CHECK(!pthread_create(&senders[i].thread, NULL, rt_send_lone, &senders[i]), "no thread");
+	}
+	while (lone.round < lone.rounds) {
+		rt_lone_read(&lone, how, set);
+		__atomic_store_n(&lone.round, lone.round + 1, __ATOMIC_RELEASE);
+	}
+	for (i = 0; i < lone.senders; i++)
+		pthread_join(senders[i].thread, NULL);
+	close(set);
+	rt_queue_close(&lone.queue);
+}
+
+RT_CASE(wakeup_lone_poll)
+{
+	rt_lone_run(RT_WAIT_POLL, 1000);
+}
+
+RT_CASE(wakeup_lone_level)
+{
+	rt_lone_run(RT_WAIT_LEVEL, 1000);
+}
+
+RT_CASE(wakeup_lone_edge)
+{
+	rt_lone_run(RT_WAIT_EDGE, 1000);
+}
+
+/* Below a millisecond, producers have a barrier. */
+RT_CASE(wakeup_lone_short)
+{
+	rt_lone_run(RT_WAIT_EDGE, 200);
+}

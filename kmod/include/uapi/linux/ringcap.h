@@ -100,8 +100,8 @@
  * CPU continues with the first lane: RINGCAP_A_SHARED grows, and the kernel's log reports it.
  *
  * poll(2) reports EPOLLIN once the unread bytes of any lane reach the watermark, or the watermark timeout has passed
- * since the oldest unread packet: it may end early by an eighth of itself, and by a millisecond at most. poll(2) reports
- * EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
+ * since the oldest unread packet. The end of the timeout may be reported late, by an eighth of it and by a millisecond at
+ * most, and by what the machine's timers take. poll(2) reports EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
  *
  * A CONSUMER'S OWN TIMEOUT is timeout_us of its first lane, in both engines. If it is not 0, it replaces the cluster's
  * timeout for this consumer, and may be longer or shorter. Engines use the nearest value between
@@ -445,7 +445,8 @@ struct ringcap_tx_index {
 
 /**
  * struct ringcap_tx_slot - a packet to be sent; the packet follows, the next slot is at the next multiple of 8 bytes
- * @len: bytes of the packet, 14 up to the device's MTU and headers. RINGCAP_TX_WRAP: the next slot is at the beginning
+ * @len: bytes of the packet, 14 up to the device's MTU and headers; 20 at least if the EtherType is that of a VLAN tag,
+ *	or the receiving stack would drop it unseen. RINGCAP_TX_WRAP: the next slot is at the beginning
  *	of the data, because a slot never wraps
  * @ifindex: the egress interface: one that the cluster's RINGCAP_A_INJECT names, or 0 = the only one that it names
  */
