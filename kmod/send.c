@@ -85,11 +85,15 @@ static struct sk_buff *rc_send_copy(struct rc_transmit *transmit, const struct r
 	return skb;
 }
 
+/* If a packet with a VLAN's EtherType is shorter, the stack that receives it drops it before any tap sees it. */
+#define RC_SEND_TAGGED_MIN	(VLAN_ETH_HLEN + 2)
+
 static bool rc_send_admits(const struct net_device *dev, const struct sk_buff *skb)
 {
+	u32 min = eth_type_vlan(skb->protocol) ? RC_SEND_TAGGED_MIN : ETH_HLEN;
 	u32 max = READ_ONCE(dev->mtu) + dev->hard_header_len + (eth_type_vlan(skb->protocol) ? VLAN_HLEN : 0);
 
-	return dev->flags & IFF_UP && skb->len <= max;
+	return dev->flags & IFF_UP && skb->len >= min && skb->len <= max;
 }
 
 static void rc_send_account(struct rc_queue *queue, u32 sent, u32 failed)
