@@ -166,10 +166,6 @@ func ringsHaveRoomForIt(d *clusterDraft) *problem {
 
 func (d *clusterDraft) planned() capture.Cluster {
 	s := d.cluster.Spec
-	timeout := v1.DefaultWatermarkTimeout
-	if s.WatermarkTimeout != nil {
-		timeout = s.WatermarkTimeout.Duration
-	}
 	lanes := d.lanes
 	if lanes == max(d.facts.Engines[d.engine].Lanes, 1) {
 		lanes = 0
@@ -177,9 +173,21 @@ func (d *clusterDraft) planned() capture.Cluster {
 	return capture.Cluster{
 		Name: d.cluster.Name, Queues: int(s.Queues), Balance: balances[s.Balance], HashKey: hashKey(d.cluster),
 		QueueBytes: d.queueBytes, Lanes: lanes, Watermark: uint32(uint64(d.queueBytes) * uint64(s.Watermark) / 100),
-		WatermarkTimeout: timeout, Inner: s.BalanceHeader == v1.BalanceHeaderInner, LongHeader: s.PacketHeader == v1.PacketHeaderLong,
+		WatermarkTimeout: d.watermarkTimeout(), Inner: s.BalanceHeader == v1.BalanceHeaderInner, LongHeader: s.PacketHeader == v1.PacketHeaderLong,
 		Fragments: fragments[s.Fragments], WhenFull: policies[s.WhenFull], WhenUnattended: policies[s.WhenUnattended],
 		Inline: inlineOf(d.inline),
+	}
+}
+
+// watermarkTimeout is 0 in line, where packets wait for their consumer: it is woken for each.
+func (d *clusterDraft) watermarkTimeout() time.Duration {
+	switch timeout := d.cluster.Spec.WatermarkTimeout; {
+	case d.inline != nil:
+		return 0
+	case timeout != nil:
+		return timeout.Duration
+	default:
+		return v1.DefaultWatermarkTimeout
 	}
 }
 

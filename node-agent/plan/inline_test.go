@@ -72,6 +72,7 @@ func TestARingInLine(t *testing.T) {
 	}, queues.Inline)
 	assert.Equal(t, 1, queues.Lanes)
 	assert.EqualValues(t, 4<<20, queues.QueueBytes)
+	assert.Zero(t, queues.WatermarkTimeout, "packets wait for the consumer")
 }
 
 // Clusters over such a ring get copies, as over any other.
