@@ -3,19 +3,15 @@
 #define _GNU_SOURCE
 #include "inline.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "frame.h"
 #include "link.h"
+#include "tcp.h"
 
 /* ---- packets pass unharmed ---- */
 
@@ -125,54 +121,6 @@ RT_CASE(inline_types)
 
 /* ---- a stack at each end ---- */
 
-#define RT_STREAM (2U << 20)
-
-static int rt_line_host(const char *interface, const char *address)
-{
-	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), there;
-
-	RT_CHECK(here >= 0 && !unshare(CLONE_NEWNET), "%m");
-	there = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	RT_CHECK(there >= 0 && !setns(here, CLONE_NEWNET), "%m");
-	RT_EQUAL(rt_link_move(interface, there), 0);
-	RT_CHECK(!setns(there, CLONE_NEWNET), "%m");
-	rt_ip("address add %s/24 dev %s", address, interface);
-	RT_EQUAL(rt_link_set_up(interface, true), 0);
-	RT_CHECK(!setns(here, CLONE_NEWNET), "%m");
-	close(here);
-	return there;
-}
-
-static int rt_line_socket_in(int namespace)
-{
-	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), fd;
-
-	RT_CHECK(here >= 0 && !setns(namespace, CLONE_NEWNET), "%m");
-	fd = socket(AF_INET, SOCK_STREAM, 0);
-	RT_CHECK(fd >= 0 && !setns(here, CLONE_NEWNET), "%m");
-	close(here);
-	return fd;
-}
-
-static void *rt_line_write_stream(void *arg)
-{
-	u8 bytes[8192];
-	u64 seed = 3;
-	u32 done, i;
-
-	for (done = 0; done < RT_STREAM; done += sizeof(bytes)) {
-		for (i = 0; i < sizeof(bytes); i++)
-			bytes[i] = (u8)rt_random(&seed);
-		for (i = 0; i < sizeof(bytes);) {
-			ssize_t n = write(*(int *)arg, bytes + i, sizeof(bytes) - i);
-
-			RT_CHECK(n > 0, "%m");
-			i += (u32)n;
-		}
-	}
-	return NULL;
-}
-
 struct rt_judge_thread {
 	struct rt_queue *queue;
 	rt_judge_fn judge;
@@ -215,43 +163,20 @@ static u8 rt_judge_merged(const struct ringcap_slot *slot, const u8 *packet, str
 	return RINGCAP_VERDICT_PASS;
 }
 
-/* A TCP connection: large packets that are still to be taken apart, checksums that are still to be computed. */
 RT_CASE(inline_tcp)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(4711) };
 	struct rt_line line = { .hung_ms = 60000 };
-	u64 stats[RINGCAP_INLINE_STATS], merged[2] = {}, seed = 3;
+	u64 stats[RINGCAP_INLINE_STATS], merged[2] = {};
 	struct rt_judge_thread judge;
+	struct rt_tcp tcp;
 	struct rt_queue queue;
-	int server, client, listener, there[2];
-	pthread_t thread;
-	u32 done = 0;
 
 	rt_line_open(&line);
 	rt_queue_open(&queue, line.cluster, 0);
 	rt_judge_start(&judge, &queue, rt_judge_merged, merged);
-	there[0] = rt_line_host("a0", "10.9.0.1");
-	there[1] = rt_line_host("b0", "10.9.0.2");
-	listener = rt_line_socket_in(there[1]);
-	client = rt_line_socket_in(there[0]);
-	inet_pton(AF_INET, "10.9.0.2", &address.sin_addr);
-	RT_CHECK(!bind(listener, (struct sockaddr *)&address, sizeof(address)) && !listen(listener, 1), "%m");
-	RT_CHECK(!connect(client, (struct sockaddr *)&address, sizeof(address)), "%m");
-	server = accept(listener, NULL, NULL);
-	RT_CHECK(server >= 0, "%m");
-	RT_CHECK(!pthread_create(&thread, NULL, rt_line_write_stream, &client), "no thread");
-	while (done < RT_STREAM) {
-		static u8 bytes[65536];
-		ssize_t n = read(server, bytes, sizeof(bytes)), i;
-
-		RT_CHECK(n > 0, "%m after %u bytes", done);
-		for (i = 0; i < n; i++)
-			RT_EQUAL(bytes[i], (u8)rt_random(&seed));
-		done += (u32)n;
-	}
-	pthread_join(thread, NULL);
-	close(client);
-	close(server);
+	rt_tcp_open(&tcp, "a0", "b0");
+	rt_tcp_run(&tcp);
+	rt_tcp_close(&tcp);
 	rt_judge_stop(&judge);
 	rt_line_stats(&line, NULL, stats);
 	printf("# %llu passed, %llu merged, %llu with partial checksums\n", (unsigned long long)stats[RINGCAP_INLINE_PASSED],

@@ -12,13 +12,9 @@
 #include "fixture.h"
 #include "link.h"
 #include "rules.h"
+#include "tcp.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <pthread.h>
-#include <sched.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 struct rt_end {
@@ -323,94 +319,23 @@ RT_CASE(reflect_churn)
 
 /* ---- a stack at each end ---- */
 
-#define RT_STREAM (2U << 20)
-
-/* A namespace that @interface moves into, with @address; the descriptor of the namespace. */
-static int rt_host(const char *interface, const char *address)
-{
-	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), there;
-
-	RT_CHECK(here >= 0 && !unshare(CLONE_NEWNET), "%m");
-	there = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	RT_CHECK(there >= 0 && !setns(here, CLONE_NEWNET), "%m");
-	RT_EQUAL(rt_link_move(interface, there), 0);
-	RT_CHECK(!setns(there, CLONE_NEWNET), "%m");
-	rt_ip("address add %s/24 dev %s", address, interface);
-	RT_EQUAL(rt_link_set_up(interface, true), 0);
-	RT_CHECK(!setns(here, CLONE_NEWNET), "%m");
-	close(here);
-	return there;
-}
-
-static int rt_socket_in(int namespace)
-{
-	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), fd;
-
-	RT_CHECK(here >= 0 && !setns(namespace, CLONE_NEWNET), "%m");
-	fd = socket(AF_INET, SOCK_STREAM, 0);
-	RT_CHECK(fd >= 0 && !setns(here, CLONE_NEWNET), "%m");
-	close(here);
-	return fd;
-}
-
-static void *rt_write_stream(void *arg)
-{
-	u8 bytes[8192];
-	u64 seed = 3;
-	u32 done, i;
-
-	for (done = 0; done < RT_STREAM; done += sizeof(bytes)) {
-		for (i = 0; i < sizeof(bytes); i++)
-			bytes[i] = (u8)rt_random(&seed);
-		for (i = 0; i < sizeof(bytes);) {
-			ssize_t n = write(*(int *)arg, bytes + i, sizeof(bytes) - i);
-
-			RT_CHECK(n > 0, "%m");
-			i += (u32)n;
-		}
-	}
-	return NULL;
-}
-
-/* A TCP connection over the bridge: large packets that are still to be taken apart, checksums that are still to be computed. */
 RT_CASE(reflect_tcp)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(4711) };
-	int server, client, listener, there[2];
 	struct rt_ring_counts before, counts;
 	struct rt_bridge bridge;
-	pthread_t thread;
-	u64 seed = 3;
-	u32 done = 0;
+	struct rt_tcp tcp;
 
 	rt_bridge_open(&bridge);
-	there[0] = rt_host("a0", "10.9.0.1");
-	there[1] = rt_host("b0", "10.9.0.2");
-	listener = rt_socket_in(there[1]);
-	client = rt_socket_in(there[0]);
-	inet_pton(AF_INET, "10.9.0.2", &address.sin_addr);
-	RT_CHECK(!bind(listener, (struct sockaddr *)&address, sizeof(address)) && !listen(listener, 1), "%m");
-	RT_CHECK(!connect(client, (struct sockaddr *)&address, sizeof(address)), "%m");
+	rt_tcp_open(&tcp, "a0", "b0");
 	/* While the ends moved, hosts sent packets that had no receiver. */
 	rt_ring_counts(bridge.ab, &before);
-	server = accept(listener, NULL, NULL);
-	RT_CHECK(server >= 0, "%m");
-	RT_CHECK(!pthread_create(&thread, NULL, rt_write_stream, &client), "no thread");
-	while (done < RT_STREAM) {
-		static u8 bytes[65536];
-		ssize_t n = read(server, bytes, sizeof(bytes)), i;
-
-		RT_CHECK(n > 0, "%m after %u bytes", done);
-		for (i = 0; i < n; i++)
-			RT_EQUAL(bytes[i], (u8)rt_random(&seed));
-		done += (u32)n;
-	}
-	pthread_join(thread, NULL);
+	rt_tcp_run(&tcp);
 	rt_ring_counts(bridge.ab, &counts);
 	printf("# %llu packets of %llu bytes on average\n", (unsigned long long)counts.seen,
 	       (unsigned long long)(counts.seen_bytes / counts.seen));
 	RT_EQUAL(counts.reflect_failed, before.reflect_failed);
 	RT_EQUAL(counts.reflected, counts.seen);
+	rt_tcp_close(&tcp);
 	rt_bridge_close(&bridge);
 }
 
