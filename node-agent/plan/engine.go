@@ -45,23 +45,26 @@ func engineIsAvailable(d *ringDraft) *problem {
 	}
 	d.engine, d.engineReason = d.spec.Engine, "asked for by spec.engine"
 	if fact := d.facts.Engines[d.spec.Engine]; !fact.Available {
-		return problemf(v1.ReasonEngineUnavailable, "spec.engine is %s, which this node cannot do: %s; fix that, or set spec.engine to Auto",
-			d.spec.Engine, why(fact))
+		advice := "fix that"
+		if d.auto != "" && len(missingFeatures(d.auto, askedByRing(&d.spec))) == 0 {
+			advice += ", or set spec.engine to Auto"
+		}
+		return problemf(v1.ReasonEngineUnavailable, "spec.engine is %s, which this node cannot do: %s; %s", d.spec.Engine, why(fact), advice)
 	}
 	return nil
 }
 
 // engineServesRing refuses by name what the engine does not serve for rings.
 func engineServesRing(d *ringDraft) *problem {
-	return serves(d.engine, askedByRing(&d.spec))
+	return serves(d.facts.Engines, d.engine, askedByRing(&d.spec))
 }
 
 // engineServesQueues refuses by name what the engine does not serve for queues.
 func engineServesQueues(d *clusterDraft) *problem {
-	return serves(d.engine, askedByQueues(&d.cluster.Spec))
+	return serves(d.facts.Engines, d.engine, askedByQueues(&d.cluster.Spec))
 }
 
-func serves(by v1.Engine, asked []feature) *problem {
+func serves(engines map[v1.Engine]EngineFact, by v1.Engine, asked []feature) *problem {
 	missing := missingFeatures(by, asked)
 	if len(missing) == 0 {
 		return nil
@@ -72,7 +75,11 @@ func serves(by v1.Engine, asked []feature) *problem {
 	}
 	advice := "leave it out"
 	if others := enginesFor(asked); len(others) > 0 {
-		advice += fmt.Sprintf(", or set spec.engine to %s, which does it", others[0])
+		if other := engines[others[0]]; other.Available {
+			advice += fmt.Sprintf(", or set spec.engine to %s, which does it", others[0])
+		} else {
+			advice += fmt.Sprintf("; engine %s does it, which this node cannot do: %s", others[0], why(other))
+		}
 	}
 	return problemf(v1.ReasonUnsupported, "%s: engine %s does not do it: %s", strings.Join(names, ", "), by, advice)
 }

@@ -227,7 +227,7 @@ func TestRefusedRings(t *testing.T) {
 			change: func(f *Facts) {
 				f.Engines[v1.EngineKernelModule] = EngineFact{Why: "no module for kernel 6.18"}
 			},
-			reason: v1.ReasonEngineUnavailable, message: "no module for kernel 6.18",
+			reason: v1.ReasonEngineUnavailable, message: "no module for kernel 6.18; fix that, or set spec.engine to Auto",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,6 +253,20 @@ func TestNoEngineAtAll(t *testing.T) {
 	assert.Contains(t, got.Rings["r"].Message, "no BTF in this kernel")
 	assert.Equal(t, v1.ReasonRingNotAccepted, got.Clusters["r"].Reason)
 	assert.Empty(t, got.Plans)
+}
+
+// No advice names an engine that would refuse the ring as well.
+func TestAdviceIsForThisNode(t *testing.T) {
+	f := facts()
+	f.Engines[v1.EngineKernelModule] = EngineFact{Why: "no module for kernel 6.18"}
+	for engine, want := range map[v1.Engine]string{
+		v1.EngineKernelModule: "spec.engine is KernelModule, which this node cannot do: no module for kernel 6.18; fix that",
+		v1.EngineAuto: "spec.defragment: engine EBPF does not do it: leave it out; " +
+			"engine KernelModule does it, which this node cannot do: no module for kernel 6.18",
+	} {
+		r := ring("r", withEngine(engine), func(s *v1.CaptureRingSpec) { s.Defragment = true })
+		assert.Equal(t, want, Make(v1.NodeCaptureSpec{Rings: []v1.NodeRing{r}}, f).Rings["r"].Message)
+	}
 }
 
 // A refused cluster leaves its ring and the other clusters.
