@@ -25,7 +25,7 @@ func stateText(manifests Manifests, s v1.NodeCaptureStatus) string {
 	}
 	fmt.Fprintln(table, "\nQUEUES OF\tQUEUES\tMEMORY\tREADY\tCONSUME WITH")
 	for _, cluster := range s.Clusters {
-		how := fmt.Sprintf("tcpdump -i ringcap:%s (with ringcap's libpcap)", cluster.Name)
+		how := consumeWith(cluster)
 		if !cluster.Ready {
 			how = cluster.Reason + ": " + cluster.Message + from(manifests, kindCluster, cluster.Name)
 		}
@@ -39,6 +39,14 @@ func stateText(manifests Manifests, s v1.NodeCaptureStatus) string {
 		fmt.Fprintln(&out, "ignored:", ignored)
 	}
 	return out.String()
+}
+
+// consumeWith returns a command that reads the queues. In line, programs that give no verdicts are refused.
+func consumeWith(cluster v1.NodeClusterStatus) string {
+	if len(cluster.Queues) > 0 && cluster.Queues[0].Inline != nil {
+		return fmt.Sprintf("a program that gives verdicts: snort -Q --daq ringcap -i %s -z %d", cluster.Name, len(cluster.Queues))
+	}
+	return fmt.Sprintf("tcpdump -i ringcap:%s (with ringcap's libpcap)", cluster.Name)
 }
 
 // from returns the file of an object, for the user to look into.
