@@ -81,14 +81,20 @@ images: build modules drivers ## build the container images into out/images/, wi
 release: build modules drivers ## a release in out/release: images, chart, manifests, the CLI, checksums (KEY=FILE signs)
 	RINGCAP_DRIVERS="$(DRIVERS)" KEY="$(KEY)" release/build
 
+# What can be said before the release's own tool runs, which make release builds.
+define release_and_registry
+[ -n "$(REGISTRY)" ] || { echo 'make $@: say where: REGISTRY=HOST[:PORT][/PATH]' >&2; exit 2; }
+[ -x out/obj/release/release ] || { echo 'make $@: there is no release in out/release: run make release' >&2; exit 2; }
+endef
+
 .PHONY: push
 push: ## send out/release to REGISTRY=HOST[:PORT][/PATH] (KEY=FILE signs; FORCE=1 replaces another release's)
-	@[ -n "$(REGISTRY)" ] || { echo 'make push: say where: REGISTRY=HOST[:PORT][/PATH]' >&2; exit 2; }
+	@$(release_and_registry)
 	out/obj/release/release push $(if $(KEY),--key '$(KEY)') $(if $(FORCE),--force) out/release '$(REGISTRY)'
 
 .PHONY: verify-push
 verify-push: ## whether REGISTRY has all of out/release, unchanged (PLATFORM=linux/arm64: and for that platform)
-	@[ -n "$(REGISTRY)" ] || { echo 'make verify-push: say where: REGISTRY=HOST[:PORT][/PATH]' >&2; exit 2; }
+	@$(release_and_registry)
 	out/obj/release/release verify $(if $(PLATFORM),--platform '$(PLATFORM)') out/release '$(REGISTRY)'
 
 .PHONY: generate

@@ -44,7 +44,7 @@ var address = regexp.MustCompile(`^(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+|[a-z0-9.
 func open(ctx context.Context, folder, registry string) (*target, error) {
 	t := &target{registry: strings.TrimSuffix(registry, "/"), folder: folder}
 	if !address.MatchString(t.registry) {
-		return nil, fmt.Errorf("the registry %q is not HOST[:PORT][/PATH], without https:// or oci://", registry)
+		return nil, fmt.Errorf("the registry %q is not HOST[:PORT][/PATH]: no https:// or oci://, no capitals, and a HOST without a dot needs its PORT", registry)
 	}
 	var err error
 	if t.layout, err = layout.FromPath(filepath.Join(folder, "oci")); err != nil {
