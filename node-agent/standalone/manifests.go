@@ -5,11 +5,13 @@ package standalone
 import (
 	"bufio"
 	"bytes"
+	gojson "encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -269,7 +271,7 @@ var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,53}[a-z0-9])?$`)
 // decode is strict. It reports a misspelt field by name, and does not ignore it.
 func (r *reader) decode(text []byte, into any, metadata *metav1.ObjectMeta) error {
 	misspelt, err := json.UnmarshalStrict(text, into)
-	if err := errors.Join(append(misspelt, err)...); err != nil {
+	if err := errors.Join(append(misspelt, ofAnotherKind(err))...); err != nil {
 		return err
 	}
 	if !validName.MatchString(metadata.Name) {
@@ -279,6 +281,22 @@ func (r *reader) decode(text []byte, into any, metadata *metav1.ObjectMeta) erro
 		return fmt.Errorf("metadata.name %q: %s has a %s of that name already: rename one", metadata.Name, file, r.what.kind)
 	}
 	return nil
+}
+
+// ofAnotherKind says as in a manifest, not as in Go, that a field has a number, for example, where it needs a string.
+func ofAnotherKind(err error) error {
+	var mismatch *gojson.UnmarshalTypeError
+	if !errors.As(err, &mismatch) {
+		return err
+	}
+	needs := map[reflect.Kind]string{
+		reflect.String: "a string", reflect.Bool: "true or false", reflect.Slice: "a list", reflect.Struct: "an object", reflect.Map: "an object",
+	}[mismatch.Type.Kind()]
+	if needs == "" {
+		needs = "a number"
+	}
+	has := strings.Replace(mismatch.Value, "array", "list", 1)
+	return fmt.Errorf("%s: needs %s, and has a value of the kind %s", mismatch.Field, needs, has)
 }
 
 func (r *reader) where() string {

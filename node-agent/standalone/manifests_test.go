@@ -94,7 +94,15 @@ func TestReadManifests(t *testing.T) {
 		},
 		"a wrong type": {
 			files:    map[string]string{"a.yaml": strings.Replace(named("a"), "spec: {", "spec: {snapLength: long, ", 1)},
-			problems: []string{"snapLength"},
+			problems: []string{"CaptureRing a: spec.snapLength: needs a number, and has a value of the kind string"},
+		},
+		"a number without its unit": {
+			files:    map[string]string{"a.yaml": strings.Replace(named("a"), "spec: {", "spec: {inline: {hungAfter: 250}, ", 1)},
+			problems: []string{"CaptureRing a: spec.inline.hungAfter: needs a string, and has a value of the kind number"},
+		},
+		"a list in the place of an object": {
+			files:    map[string]string{"a.yaml": strings.Replace(named("a"), "spec: {", "spec: {inline: {pairs: [[a, b]]}, ", 1)},
+			problems: []string{"CaptureRing a: spec.inline.pairs: needs an object, and has a value of the kind list"},
 		},
 		"no YAML": {files: map[string]string{"a.yaml": "{{{"}, problems: []string{"a.yaml"}},
 		"for this machine": {
