@@ -3,12 +3,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
 // push sends images, what is attached to them, and last the chart, which needs them all. Then it writes the manifests for the registry.
@@ -100,8 +103,27 @@ func (t *target) pushChart() error {
 	if err := t.pushed(tag, digest); err != nil {
 		return err
 	}
-	fmt.Printf("helm install ringcap oci://%s --version %s --namespace ringcap-system --create-namespace\n", tag.Repository.Name(), t.chart.version)
+	command, err := t.install(tag)
+	if err != nil {
+		return err
+	}
+	fmt.Println(command)
 	return nil
+}
+
+// install is the command that installs the chart. An address of this machine or of a private network may be of a registry without TLS, of
+// which helm has to be told.
+func (t *target) install(tag name.Tag) (string, error) {
+	command := fmt.Sprintf("helm install ringcap oci://%s --version %s --namespace ringcap-system --create-namespace",
+		tag.Repository.Name(), t.chart.version)
+	answer, err := transport.Ping(context.Background(), tag.Registry, http.DefaultTransport)
+	if err != nil {
+		return "", err
+	}
+	if answer.Insecure {
+		command += " --plain-http"
+	}
+	return command, nil
 }
 
 // mayTag refuses to move a tag: somebody may run what it names.

@@ -219,6 +219,11 @@ func TestHelmInstallsFromTheRegistry(t *testing.T) {
 	host := registry(t) + "/p"
 	release := pushed(t, released(t, ""), host)
 	folder := t.TempDir()
+	tag, err := release.chartTag()
+	require.NoError(t, err)
+	install, err := release.install(tag)
+	require.NoError(t, err)
+	require.Regexp(t, `^helm install ringcap oci://.* --plain-http$`, install, "this registry has no TLS")
 	out, err := helm(t, "pull", "oci://"+host+"/charts/ringcap", "--version", release.chart.version, "--plain-http", "--destination", folder)
 	require.NoError(t, err, out)
 	archive := filepath.Join(folder, "ringcap-"+release.chart.version+".tgz")

@@ -23,7 +23,11 @@ func (t *target) verify(platform string) error {
 	for _, image := range images {
 		wrong = append(wrong, t.verifyImage(image, platform))
 	}
-	return errors.Join(append(wrong, t.verifyChart())...)
+	if err := errors.Join(append(wrong, t.verifyChart())...); err != nil {
+		return err
+	}
+	fmt.Printf("%s has the %d images and the chart of %s, unchanged\n", t.registry, len(images), t.folder)
+	return nil
 }
 
 func (t *target) verifyImage(entry v1.Descriptor, platform string) error {
