@@ -279,14 +279,16 @@ static void rc_hold_miss(struct rc_hold *hold, struct rc_packet *pkt, struct net
 }
 
 /*
- * Handles a packet of a shunted flow. Returns false if it must wait as others do: its flow's packets that came earlier, or
- * those that came before the flow was shunted, still wait.
+ * Handles a packet of a shunted flow. Returns false if it must wait as others do: the consumer has no right to it any
+ * more, or its flow's packets that came earlier, or those that came before the flow was shunted, still wait.
  */
 static bool rc_hold_shunt(struct rc_hold *hold, struct rc_shunt *shunt, struct rc_packet *pkt, struct net_device *out)
 {
 	bool passes = rc_exact_verdict(&shunt->exact).action == RINGCAP_ACTION_PASS;
 	const struct sk_buff *oldest = skb_peek(&hold->waiting);
 
+	if (!READ_ONCE(hold->queue->shunt_quota))
+		return false;
 	if (passes && oldest && rc_held(oldest)->position < shunt->held)
 		return false;
 	rc_shunt_count(hold->queue, &shunt->exact, pkt->len);

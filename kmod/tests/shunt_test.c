@@ -963,6 +963,43 @@ RT_CASE(shunt_inline_drop)
 	rt_line_close(&line);
 }
 
+/* While the cluster has no quota, packets wait as if no flow was shunted. None of the flow overtakes these later. */
+RT_CASE(shunt_inline_right_withdrawn)
+{
+	struct rt_line line = { .open = 0, .hung_ms = 60000, .shunt_quota = 4 };
+	struct ringcap_exact flows[2] = { rt_flow(0), rt_flow(1) };
+	struct rt_line_order order = {};
+	u64 stats[RINGCAP_INLINE_STATS];
+	struct rt_queue queue;
+	u32 sent = 0;
+
+	flows[0].action = RINGCAP_ACTION_PASS;
+	rt_line_open(&line);
+	rt_queue_open(&queue, line.cluster, 0);
+	RT_EQUAL(rt_shunt(queue.fd, flows, 2), 2);
+	rt_line_send(&line, &sent, 20);
+	RT_EQUAL(rt_line_stat(&line, RINGCAP_INLINE_SHUNT_PASSED), 10);
+	RT_EQUAL(rt_line_stat(&line, RINGCAP_INLINE_SHUNT_BLOCKED), 10);
+	line.shunt_quota = 0;
+	RT_EQUAL(rt_line_set_cluster(&line), 0);
+	rt_line_send(&line, &sent, 20);
+	RT_EQUAL(rt_line_stat(&line, RINGCAP_INLINE_HELD), 20);
+	line.shunt_quota = 1;
+	RT_EQUAL(rt_line_set_cluster(&line), 0);
+	rt_line_send(&line, &sent, 20);
+	/* Those of the flow that passes wait behind those of it that wait. */
+	RT_EQUAL(rt_line_stat(&line, RINGCAP_INLINE_HELD), 30);
+	RT_EQUAL(rt_line_judge(&queue, NULL, NULL), 30);
+	rt_line_send(&line, &sent, 20);
+	RT_EVENTUALLY((rt_queue_read(&line.b.queue, rt_check_order, &order), order.count[0] + order.count[1] == 50), 10000);
+	RT_EQUAL(order.count[0], 40);
+	rt_line_check(&line, sent, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_SHUNT_PASSED], 20);
+	RT_EQUAL(stats[RINGCAP_INLINE_SHUNT_BLOCKED], 30);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
 /* The flow of both directions changes between asking and passing under traffic: its order is kept, and nothing is lost. */
 RT_CASE(shunt_inline_order)
 {
