@@ -72,6 +72,15 @@ static void rc_forward_choose_queue(const struct net_device *dev, struct sk_buff
 #endif
 }
 
+void rc_forward_follow(struct net_device *dev, struct sk_buff *other, struct sk_buff *skb)
+{
+	/* What computes the hash asks the device for its namespace. */
+	skb->dev = dev;
+	skb_get_hash(skb);
+	skb_copy_hash(other, skb);
+	skb_copy_queue_mapping(other, skb);
+}
+
 int rc_forward_send(struct net_device *dev, struct sk_buff *skb)
 {
 	int loss = rc_forward_check(dev, skb);

@@ -32,6 +32,12 @@ void rc_forward_set_headers(struct sk_buff *skb);
 void rc_forward_prepare(struct sk_buff *skb);
 
 /*
+ * Lets @other, a packet of user space that leaves by @dev in the place of @skb, take the transmit queue that @skb
+ * would: otherwise it could overtake packets of its flow, or be overtaken.
+ */
+void rc_forward_follow(struct net_device *dev, struct sk_buff *other, struct sk_buff *skb);
+
+/*
  * Sends @skb, which is consumed, out of @dev. Returns 0, or the loss, which is RINGCAP_INLINE_TOO_LONG, _REFUSED or
  * _DOWN. A flow always takes the same transmit queue of @dev, whichever CPU sends. Bottom halves off; @dev stays.
  */

@@ -373,6 +373,7 @@ bool rc_hold_obey(struct rc_hold *hold, const struct ringcap_verdict *verdict, s
 	if (verdict->verdict == RINGCAP_VERDICT_PASS) {
 		rc_hold_send(hold, skb, out, RINGCAP_INLINE_PASSED);
 	} else if (verdict->verdict == RINGCAP_VERDICT_REPLACE) {
+		rc_forward_follow(out, other, skb);
 		consume_skb(skb);
 		rc_hold_send(hold, other, out, RINGCAP_INLINE_REPLACED);
 	} else {

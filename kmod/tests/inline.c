@@ -74,24 +74,25 @@ static void rt_line_open_end(struct rt_line_end *end, const char *interface)
 	rt_queue_open(&end->queue, end->cluster, 0);
 }
 
-static void rt_line_create_b(const struct rt_line *line)
+/* @queues: transmit queues of @a, 0 = any number. */
+static void rt_line_create(const char *a, const char *b, u32 queues)
 {
-	if (!line->tx_queues) {
-		rt_veth_create("b0", "b1");
+	if (!queues) {
+		rt_veth_create(a, b);
 		return;
 	}
-	rt_ip("link add b1 numtxqueues %u type veth peer name b0", line->tx_queues);
-	rt_ip("link set b0 up");
-	rt_ip("link set b1 up");
-	RT_EVENTUALLY(rt_link_is_ready("b0") && rt_link_is_ready("b1"), 30000);
+	rt_ip("link add %s numtxqueues %u type veth peer name %s", a, queues, b);
+	rt_ip("link set %s up", b);
+	rt_ip("link set %s up", a);
+	RT_EVENTUALLY(rt_link_is_ready(a) && rt_link_is_ready(b), 30000);
 }
 
 void rt_line_open(struct rt_line *line)
 {
 	rt_control_open();
 	RT_CHECK(rt_mount_sysfs(), "sysfs of this namespace: %m");
-	rt_veth_create("a0", "a1");
-	rt_line_create_b(line);
+	rt_line_create("a0", "a1", line->sender_queues);
+	rt_line_create("b1", "b0", line->tx_queues);
 	line->a1 = rt_ifindex("a1");
 	line->b1 = rt_ifindex("b1");
 	snprintf(line->cluster, sizeof(line->cluster), "line-%d", getpid());

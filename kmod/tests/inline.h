@@ -27,6 +27,7 @@ struct rt_line_end {
  * @open: RINGCAP_A_INLINE
  * @hung_ms, @lane_size, @snaplen: 0 = default
  * @tx_queues: of b1, 0 = 1
+ * @sender_queues: transmit queues of a0, which a1 shows as receive queues; 0 = 1
  * @filter: of the ring, may be NULL
  * @shunt_quota: of the cluster
  */
@@ -38,6 +39,7 @@ struct rt_line {
 	u32 shunt_quota;
 	u32 snaplen;
 	u32 tx_queues;
+	u32 sender_queues;
 	const struct sock_filter *filter;
 	u32 filter_len;
 	char ring[32], cluster[32];

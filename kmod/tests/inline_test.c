@@ -3,9 +3,14 @@
 #define _GNU_SOURCE
 #include "inline.h"
 
+#include <arpa/inet.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -347,6 +352,91 @@ RT_CASE(inline_tx_queues)
 	RT_EQUAL(stats[RINGCAP_INLINE_PASSED], 10);
 	RT_EQUAL(stats[RINGCAP_INLINE_REPLACED], 10);
 	rt_ring_wait(line.b.ring, 20);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
+#define RT_QUEUE_CUT 100
+#define RT_TX_FLOWS 16
+
+/* A socket that gets the IPv4 packets that @interface sends, each cut to RT_QUEUE_CUT bytes + its transmit queue. */
+static int rt_tx_queue_socket(const char *interface)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (u32)(SKF_AD_OFF + SKF_AD_QUEUE)),
+		BPF_STMT(BPF_ALU | BPF_ADD | BPF_K, RT_QUEUE_CUT),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog filter = { .len = 6, .filter = code };
+	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL),
+				       .sll_ifindex = (int)rt_ifindex(interface) };
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	RT_CHECK(fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)), "%m");
+	RT_CHECK(!bind(fd, (struct sockaddr *)&address, sizeof(address)), "%m");
+	return fd;
+}
+
+/* The next packet that leaves: returns its transmit queue, and sets @sport to its source port. */
+static u32 rt_tx_queue_next(int fd, u16 *sport)
+{
+	struct sockaddr_ll from;
+	socklen_t size;
+	u8 bytes[256];
+	ssize_t len;
+
+	do {
+		size = sizeof(from);
+		RT_EVENTUALLY((len = recvfrom(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&from, &size)) > 0, 10000);
+	} while (from.sll_pkttype != PACKET_OUTGOING);
+	*sport = (u16)(bytes[34] << 8 | bytes[35]);
+	return (u32)len - RT_QUEUE_CUT;
+}
+
+/* Replaces every second packet by its own bytes. */
+static u8 rt_replace_some(const struct ringcap_slot *slot, const u8 *packet, struct ringcap_verdict *verdict, void *arg)
+{
+	u32 *count = arg;
+
+	verdict->data = (u64)(uintptr_t)packet;
+	verdict->len = slot->caplen;
+	return (*count)++ / RT_TX_FLOWS % 2 ? RINGCAP_VERDICT_REPLACE : RINGCAP_VERDICT_PASS;
+}
+
+/* A packet that is replaced leaves by the transmit queue of its flow, or it could overtake others of the flow. */
+RT_CASE(inline_replace_tx_queue)
+{
+	struct rt_line line = { .hung_ms = 60000, .tx_queues = 4, .sender_queues = 4 };
+	struct rt_traffic traffic = { .flows = RT_TX_FLOWS, .min_len = 200 };
+	u32 queue_of[RT_TX_FLOWS], i, judged = 0, queue_nr, flow, used = 0;
+	u64 stats[RINGCAP_INLINE_STATS];
+	struct rt_queue queue;
+	u16 sport;
+	int fd;
+
+	rt_line_open(&line);
+	rt_queue_open(&queue, line.cluster, 0);
+	fd = rt_tx_queue_socket("b1");
+	rt_send(line.a.sender, &traffic, 0, 4 * RT_TX_FLOWS);
+	rt_ring_wait(line.ring, 4 * RT_TX_FLOWS);
+	RT_EQUAL(rt_line_judge(&queue, rt_replace_some, &judged), 4 * RT_TX_FLOWS);
+	for (i = 0; i < 4 * RT_TX_FLOWS; i++) {
+		queue_nr = rt_tx_queue_next(fd, &sport);
+		flow = i % RT_TX_FLOWS;
+		RT_EQUAL(sport, RT_CLIENT_PORT + flow);
+		RT_CHECK(i == flow || queue_nr == queue_of[flow], "packet %u of flow %u left by queue %u, not %u", i, flow,
+			 queue_nr, queue_of[flow]);
+		queue_of[flow] = queue_nr;
+		used |= 1U << queue_nr;
+	}
+	/* More than one, or there was nothing to see. */
+	RT_CHECK(used & (used - 1), "queues used: %x", used);
+	rt_line_check(&line, 4 * RT_TX_FLOWS, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_REPLACED], 2 * RT_TX_FLOWS);
+	close(fd);
 	rt_queue_close(&queue);
 	rt_line_close(&line);
 }
