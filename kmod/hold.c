@@ -192,22 +192,21 @@ static void rc_hold_try_back(struct rc_hold *hold)
 static enum hrtimer_restart rc_hold_timeout(struct hrtimer *timer)
 {
 	struct rc_hold *hold = container_of(timer, struct rc_hold, timer);
-	u32 bound = max(msecs_to_jiffies(READ_ONCE(hold->hung_ms)), 1UL), age;
-	enum hrtimer_restart again = HRTIMER_NORESTART;
+	u32 bound, age;
 	const struct sk_buff *oldest;
 
 	spin_lock(&hold->lock);
+	bound = max(msecs_to_jiffies(READ_ONCE(hold->hung_ms)), 1UL);
 	oldest = skb_peek(&hold->waiting);
 	age = oldest ? (u32)jiffies - rc_held(oldest)->since : 0;
 	if (oldest && age >= bound)
 		rc_hold_go_past(hold, RINGCAP_PAST_HUNG);
 	hold->armed = oldest && age < bound;
-	if (hold->armed) {
-		hrtimer_forward_now(timer, ms_to_ktime(jiffies_to_msecs(bound - age)));
-		again = HRTIMER_RESTART;
-	}
+	/* Not by its return value: rc_hold_configure may have started it meanwhile. */
+	if (hold->armed)
+		hrtimer_start(timer, ms_to_ktime(jiffies_to_msecs(bound - age)), HRTIMER_MODE_REL_SOFT);
 	spin_unlock(&hold->lock);
-	return again;
+	return HRTIMER_NORESTART;
 }
 
 /* ---- packets that come ---- */
@@ -484,6 +483,11 @@ void rc_hold_configure(struct rc_hold *hold, u8 open, u32 hung_ms)
 {
 	WRITE_ONCE(hold->open, open);
 	WRITE_ONCE(hold->hung_ms, hung_ms);
+	/* For the packets that wait already, the timer looks again now. */
+	spin_lock_bh(&hold->lock);
+	if (hold->armed)
+		hrtimer_start(&hold->timer, 0, HRTIMER_MODE_REL_SOFT);
+	spin_unlock_bh(&hold->lock);
 }
 
 /* ---- what is told ---- */

@@ -816,6 +816,30 @@ RT_CASE(inline_hung_closed)
 		 stats[RINGCAP_INLINE_BYPASS_UNATTENDED], 2 * count);
 }
 
+#define RT_HUNG_LONG 60000	/* milliseconds */
+
+/* When RINGCAP_A_HUNG_MS becomes shorter, that is so for packets that wait already, too. */
+RT_CASE(inline_hung_sooner)
+{
+	struct rt_line line = { .open = RINGCAP_OPEN_HUNG, .hung_ms = RT_HUNG_LONG };
+	const struct rt_traffic traffic = { .flows = 1 };
+	u64 stats[RINGCAP_INLINE_STATS], began;
+	struct rt_queue queue;
+
+	rt_line_open(&line);
+	rt_queue_open(&queue, line.cluster, 0);
+	began = rt_now();
+	rt_send(line.a.sender, &traffic, 0, 10);
+	rt_line_check(&line, 10, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_HELD], 10);
+	line.hung_ms = 100;
+	RT_EQUAL(rt_line_set_cluster(&line), 0);
+	RT_EVENTUALLY(rt_line_stat(&line, RINGCAP_INLINE_BYPASS_HUNG) == 10, 5000);
+	RT_CHECK(rt_now() - began < RT_HUNG_LONG * 1000000ULL, "only when the former time was over");
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
 /* A consumer that is too slow for its small lane. */
 static void rt_disturb_slow(const struct rt_line *line)
 {
