@@ -15,13 +15,21 @@
  * struct rc_shunt_request - a request that is under way
  * @argument: as the consumer gave it
  * @shunts: the flows of its attachment
- * @gone: flows that the request has ended
+ * @gone: flows that the request has ended and that are no records yet
+ * @nr_gone: number of them
  */
 struct rc_shunt_request {
 	struct ringcap_shunts argument;
 	struct rc_shunts *shunts;
 	struct rc_shunt_list gone;
+	u32 nr_gone;
 };
+
+/*
+ * When a request has ended so many flows, they become records, after a grace period. Until then no quota counts them,
+ * and another thread may shunt their flows again: without this bound, they could take any amount of memory.
+ */
+#define RC_SHUNT_GONE_MAX 8192U
 
 /* ---- the attachment's flows ---- */
 
@@ -96,13 +104,26 @@ static int rc_shunt_request_add(struct rc_shunt_request *request, u64 at)
 									  -EINVAL;
 }
 
+static void rc_shunt_request_record(struct rc_shunt_request *request)
+{
+	rc_shunts_record(request->shunts, &request->gone);
+	request->nr_gone = 0;
+}
+
 static int rc_shunt_request_remove(struct rc_shunt_request *request, u64 at)
 {
 	struct ringcap_exact flow;
+	int unknown;
 
 	if (copy_from_user(&flow, u64_to_user_ptr(at), sizeof(flow)))
 		return -EFAULT;
-	return rc_exact_refusal(&flow) ? -EINVAL : rc_shunts_remove(request->shunts, &flow, &request->gone);
+	if (rc_exact_refusal(&flow))
+		return -EINVAL;
+	unknown = rc_shunts_remove(request->shunts, &flow, &request->gone);
+	request->nr_gone += !unknown;
+	if (request->nr_gone == RC_SHUNT_GONE_MAX)
+		rc_shunt_request_record(request);
+	return unknown;
 }
 
 static int rc_shunt_request_read(struct rc_shunt_request *request, u64 at)
@@ -208,9 +229,10 @@ static long rc_shunt_request_with(struct rc_shunt_request *request, const struct
 
 	request->argument.missed = 0;
 	request->argument.lost = 0;
+	request->nr_gone = 0;
 	rc_shunt_list_init(&request->gone);
 	done = rc_shunt_request_all(request, verb);
-	rc_shunts_record(request->shunts, &request->gone);
+	rc_shunt_request_record(request);
 	if (verb->sums)
 		rc_shunt_request_sum(request);
 	return done;

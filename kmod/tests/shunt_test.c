@@ -5,6 +5,7 @@
 #include "fixture.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -718,6 +719,63 @@ RT_CASE(shunt_million)
 	rt_queue_close(&shunting.queue);
 	rt_queue_counts(shunting.fixture.cluster, 0, &counts);
 	RT_EQUAL(counts.shunts_lost, many + RT_FLOWS);
+}
+
+#define RT_MANY 20000
+#define RT_TAIL 1000000	/* flows of the request that are not shunted */
+
+struct rt_unshunter {
+	int fd;
+	struct ringcap_exact *flows;
+	int result;
+	u32 done;
+	pthread_t thread;
+};
+
+static void *rt_unshunter_run(void *arg)
+{
+	struct rt_unshunter *unshunter = arg;
+
+	unshunter->result = rt_unshunt(unshunter->fd, unshunter->flows, RT_MANY + RT_TAIL);
+	__atomic_store_n(&unshunter->done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void rt_ignore(int signal)
+{
+	(void)signal;
+}
+
+/* Flows that a request ends become records while it goes on: not only at its end, which may be far. */
+RT_CASE(shunt_long_request)
+{
+	struct sigaction interrupt = { .sa_handler = rt_ignore };
+	struct rt_unshunter unshunter = {};
+	struct ringcap_exact_state state;
+	struct rt_shunting shunting;
+	u32 i;
+
+	rt_shunting_open(&shunting, RT_MANY);
+	sigaction(SIGUSR1, &interrupt, NULL);
+	unshunter.fd = shunting.queue.fd;
+	unshunter.flows = calloc(RT_MANY + RT_TAIL, sizeof(*unshunter.flows));
+	RT_CHECK(unshunter.flows, "no memory");
+	for (i = 0; i < RT_MANY + RT_TAIL; i++)
+		unshunter.flows[i] = rt_numbered_flow(i < RT_MANY ? i : 0);
+	RT_EQUAL(rt_shunt(shunting.queue.fd, unshunter.flows, RT_MANY), RT_MANY);
+	RT_CHECK(!pthread_create(&unshunter.thread, NULL, rt_unshunter_run, &unshunter), "no thread");
+	RT_EVENTUALLY(rt_take_ended(shunting.queue.fd, &state) || __atomic_load_n(&unshunter.done, __ATOMIC_ACQUIRE), 60000);
+	RT_CHECK(!__atomic_load_n(&unshunter.done, __ATOMIC_ACQUIRE), "the records came only when the request had ended");
+	/* It ends at the signal, and says how far it came. */
+	while (!__atomic_load_n(&unshunter.done, __ATOMIC_ACQUIRE)) {
+		pthread_kill(unshunter.thread, SIGUSR1);
+		usleep(1000);
+	}
+	pthread_join(unshunter.thread, NULL);
+	printf("# %d flows before the signal\n", unshunter.result);
+	RT_CHECK(unshunter.result > 0 && unshunter.result < RT_MANY + RT_TAIL, "%d", unshunter.result);
+	free(unshunter.flows);
+	rt_queue_close(&shunting.queue);
 }
 
 /* ---- under traffic ---- */
