@@ -44,18 +44,26 @@ static bool rc_cluster_shunts(const struct rc_cluster_config *config)
 	return false;
 }
 
-void rc_cluster_note_shunts(struct rc_cluster *cluster)
+static void rc_cluster_note(struct rc_cluster_config *config)
 {
-	struct rc_cluster_config *config;
-	bool shunting;
+	bool shunting = rc_cluster_shunts(config);
 
-	rcu_read_lock();
-	config = rcu_dereference(cluster->config);
-	shunting = rc_cluster_shunts(config);
 	WRITE_ONCE(config->shunting, shunting);
 	WRITE_ONCE(config->special, shunting || config->usually_special);
 	WRITE_ONCE(config->path, shunting ? RC_PATH_SLOW : config->usual_path);
+}
+
+void rc_cluster_note_shunts(struct rc_cluster *cluster)
+{
+	rcu_read_lock();
+	rc_cluster_note(rcu_dereference(cluster->config));
 	rcu_read_unlock();
+}
+
+struct rc_cluster_config *rc_cluster_replace_config(struct rc_cluster *cluster, struct rc_cluster_config *config)
+{
+	rc_cluster_note(config);
+	return rcu_replace_pointer(cluster->config, config, rc_net_held(cluster->rc_net));
 }
 
 struct rc_cluster_config *rc_cluster_config_alloc(u32 nr_queues)

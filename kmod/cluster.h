@@ -139,6 +139,12 @@ void rc_cluster_config_free(struct rc_cluster_config *config, const struct rc_cl
 /* Lets packets look up shunted flows if there are any, and if the cluster's consumers may have some. Under rc_chardev_lock. */
 void rc_cluster_note_shunts(struct rc_cluster *cluster);
 
+/*
+ * Gives @cluster the new @config, in which packets look up shunted flows from the first packet on. Returns the former
+ * one. Under rc_net.control and rc_chardev_lock.
+ */
+struct rc_cluster_config *rc_cluster_replace_config(struct rc_cluster *cluster, struct rc_cluster_config *config);
+
 struct rc_queue *rc_cluster_queue(const struct rc_cluster *cluster, u32 index);
 u64 rc_cluster_memory(const struct rc_cluster *cluster);
 

@@ -97,9 +97,8 @@ static struct rc_cluster_config *rc_cluster_commit(struct rc_cluster *cluster, c
 	cluster->hung_ms = spec->hung_ms;
 	cluster->shunt_quota = spec->shunt_quota;
 	cluster->generation = spec->generation;
-	config = rcu_replace_pointer(cluster->config, config, rc_net_held(cluster->rc_net));
 	mutex_lock(&rc_chardev_lock);
-	rc_cluster_note_shunts(cluster);
+	config = rc_cluster_replace_config(cluster, config);
 	mutex_unlock(&rc_chardev_lock);
 	return config;
 }

@@ -112,6 +112,7 @@ static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struc
 	if (!err) {
 		rc_queue_inherit(queue, old);
 		rc_chardev_hand(chardev, queue);
+		old_config = rc_cluster_replace_config(cluster, config);
 	}
 	mutex_unlock(&rc_chardev_lock);
 	if (err) {
@@ -120,13 +121,11 @@ static int rc_cluster_replace_queue(struct rc_cluster *cluster, u32 index, struc
 		return err;
 	}
 
-	old_config = rcu_replace_pointer(cluster->config, config, rc_net_held(cluster->rc_net));
 	/* After this, no producer counts in the old queue. */
 	synchronize_net();
 	mutex_lock(&rc_chardev_lock);
 	rc_queue_inherit(queue, old);
 	queue->holder = RC_QUEUE_FREE;
-	rc_cluster_note_shunts(cluster);
 	mutex_unlock(&rc_chardev_lock);
 	rc_queue_put(old);
 	rc_cluster_config_free(old_config, config);
