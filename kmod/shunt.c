@@ -472,6 +472,8 @@ void rc_shunts_end(struct rc_queue *queue)
 		return;
 	mutex_lock(&shunts->lock);
 	shunts->ended = true;
+	/* Later there is nothing to do, and no timer must start the worker when the module is unloaded. */
+	cancel_delayed_work(&shunts->expire);
 	queue->shunts_lost += shunts->lost + shunts->nr + shunts->nr_records;
 	mutex_unlock(&shunts->lock);
 	RCU_INIT_POINTER(queue->shunts, NULL);
