@@ -22,7 +22,11 @@
 #define RF_MAPS 24
 #define RF_THREADS 3
 #define RF_EPISODE_STEPS 150
-#define RF_EPISODE_SECONDS 90	/* more is to hang, on whatever machine */
+/*
+ * A step that takes longer hangs, on whatever machine. An episode as a whole may take longer, where many others run: it
+ * has a limited number of steps.
+ */
+#define RF_STEP_SECONDS 90
 
 struct rf_map {
 	u8 *at;
@@ -35,6 +39,14 @@ struct rf_map {
 static int rf_fd;
 static u32 rf_nr_lanes, rf_lane_size, rf_tx_size;
 static volatile struct rf_map rf_maps[RF_MAPS];
+
+/* A thread of an episode: how many steps it has done, and how many at the last alarm. */
+static struct rf_thread {
+	u64 seed;
+	pid_t tid;
+	u32 steps;
+	u32 seen;
+} rf_threads[RF_THREADS];
 
 /*
  * What is not the queue's is there before anything is unmapped or closed: a thread's stack or a pipe that came into the
@@ -264,6 +276,7 @@ static void rf_fork(u64 *seed)
 		return;
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGALRM, SIG_DFL);
 		alarm(2);
 		if (rf_one_in(seed, 2))
 			munmap(rf_maps[0].at, rf_maps[0].len);
@@ -342,16 +355,19 @@ static void rf_pin(u64 *seed, const struct rf_map *map)
 
 static void *rf_misbehave(void *arg)
 {
-	u64 seed = (u64)(unsigned long)arg;
+	struct rf_thread *thread = arg;
+	u64 seed = thread->seed;
 	struct rf_map map;
 	u32 step;
 
+	thread->tid = gettid();
 	if (pipe2(rf_pipe, O_NONBLOCK | O_CLOEXEC))
 		_exit(0);
 	pthread_barrier_wait(&rf_ready);
 	for (step = 0; step < RF_EPISODE_STEPS; step++) {
 		u32 what = rf_below(&seed, 20);
 
+		__atomic_store_n(&thread->steps, step + 1, __ATOMIC_RELAXED);
 		map = *(struct rf_map *)&rf_maps[rf_below(&seed, RF_MAPS)];
 		if (what < 5 || !map.at || map.len < 4096)
 			rf_map(&seed);
@@ -370,7 +386,51 @@ static void *rf_misbehave(void *arg)
 		else
 			sched_yield();
 	}
+	__atomic_store_n(&thread->steps, RF_EPISODE_STEPS + 1, __ATOMIC_RELAXED);
 	return NULL;
+}
+
+static void rf_show_file(pid_t tid, const char *name)
+{
+	char path[64], text[2048];
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", tid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	text[len < 0 ? 0 : len] = 0;
+	printf("# %s: %s\n", path, text);
+}
+
+/* Whether a thread is in the step in which it was at the last alarm. Says where in the kernel it is. */
+static bool rf_hangs(struct rf_thread *thread)
+{
+	u32 steps = __atomic_load_n(&thread->steps, __ATOMIC_RELAXED);
+	bool hangs = steps == thread->seen && steps <= RF_EPISODE_STEPS;
+
+	thread->seen = steps;
+	if (hangs) {
+		printf("# step %u of thread %d takes too long\n", steps, thread->tid);
+		rf_show_file(thread->tid, "syscall");
+		rf_show_file(thread->tid, "stack");
+	}
+	return hangs;
+}
+
+static void rf_alarm(int number)
+{
+	bool hangs = false;
+	u32 i;
+
+	for (i = 0; i < RF_THREADS; i++)
+		hangs |= rf_hangs(&rf_threads[i]);
+	alarm(RF_STEP_SECONDS);
+	if (!hangs)
+		return;
+	fflush(stdout);
+	signal(number, SIG_DFL);
+	raise(number);
 }
 
 /* A mapping that another thread took away. */
@@ -443,12 +503,15 @@ static void rf_be_consumer(u64 seed)
 	signal(SIGBUS, rf_fault);
 	signal(SIGIO, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	alarm(RF_EPISODE_SECONDS);
+	signal(SIGALRM, rf_alarm);
+	alarm(RF_STEP_SECONDS);
 	rf_open(&seed);
 	pthread_barrier_init(&rf_ready, NULL, RF_THREADS + 1);
-	for (i = 0; i < RF_THREADS; i++)
-		if (pthread_create(&threads[i], NULL, rf_misbehave, (void *)(unsigned long)(seed + i * 77)))
+	for (i = 0; i < RF_THREADS; i++) {
+		rf_threads[i].seed = seed + i * 77;
+		if (pthread_create(&threads[i], NULL, rf_misbehave, &rf_threads[i]))
 			_exit(0);
+	}
 	pthread_barrier_wait(&rf_ready);
 	/* The end of a process takes its threads by surprise. */
 	if (rf_one_in(&seed, 2)) {
