@@ -34,8 +34,10 @@ type Row struct {
 	ByReason  map[string]float64 `json:"byReason,omitempty"`
 	// Truncated is the rate of delivered packets that were cut.
 	Truncated float64 `json:"truncated"`
-	Queues    int     `json:"queues"`
-	Attached  int     `json:"attached"`
+	// Shunted is the rate of packets that were not delivered because their flows are shunted.
+	Shunted  float64 `json:"shunted"`
+	Queues   int     `json:"queues"`
+	Attached int     `json:"attached"`
 	// UnreadBytes now.
 	UnreadBytes int64 `json:"unreadBytes"`
 }
@@ -128,6 +130,7 @@ func (row *Row) more(before, last v1.QueueTotals) {
 		return // created again
 	}
 	row.Delivered += float64(last.Delivered-before.Delivered) / row.Seconds
+	row.Shunted += float64(max(last.Shunted-before.Shunted, 0)) / row.Seconds
 	row.Truncated += float64(max(last.Truncated-before.Truncated, 0)) / row.Seconds
 	for _, d := range last.Dropped {
 		more := float64(d.Packets) / row.Seconds

@@ -22,7 +22,7 @@ func report(name string, second int, seen, delivered, full int64) v1.NodeCapture
 		ObservedTime: &at,
 		Rings:        []v1.NodeRingStatus{{Name: "mirror", Engine: v1.EngineEBPF, Seen: seen, SeenBytes: seen * 100, Passed: seen}},
 		Clusters: []v1.NodeClusterStatus{{Name: "ids", Queues: []v1.QueueStatus{
-			{Queue: 0, Attached: true, Delivered: delivered, Truncated: delivered / 10, Dropped: []v1.DropCount{{Reason: "full", Packets: full}}, UnreadBytes: 10},
+			{Queue: 0, Attached: true, Delivered: delivered, Truncated: delivered / 10, Shunted: delivered / 20, Dropped: []v1.DropCount{{Reason: "full", Packets: full}}, UnreadBytes: 10},
 			{Queue: 1},
 		}}},
 	}}
@@ -47,9 +47,9 @@ func TestRates(t *testing.T) {
 	require.False(t, m.Rows()[0].Known)
 	m.Add(at(6, report("a", 5, 2000, 1500, 500), report("b", 4, 9000, 9000, 0)))
 	want := []Row{
-		{Ring: "mirror", Node: "a", Engine: v1.EngineEBPF, Known: true, Seconds: 5, Seen: 200, Bits: 160000, Delivered: 120, Dropped: 80, Truncated: 12,
+		{Ring: "mirror", Node: "a", Engine: v1.EngineEBPF, Known: true, Seconds: 5, Seen: 200, Bits: 160000, Delivered: 120, Dropped: 80, Truncated: 12, Shunted: 6,
 			ByReason: map[string]float64{"full": 80}, Queues: 2, Attached: 1, UnreadBytes: 10},
-		{Ring: "mirror", Node: "b", Engine: v1.EngineEBPF, Known: true, Seconds: 4, Seen: 1000, Bits: 800000, Delivered: 1000, Truncated: 100,
+		{Ring: "mirror", Node: "b", Engine: v1.EngineEBPF, Known: true, Seconds: 4, Seen: 1000, Bits: 800000, Delivered: 1000, Truncated: 100, Shunted: 50,
 			Queues: 2, Attached: 1, UnreadBytes: 10},
 	}
 	require.Equal(t, want, m.Rows())
@@ -59,8 +59,8 @@ func TestRates(t *testing.T) {
 	var text bytes.Buffer
 	require.NoError(t, Text(&text, m.Rows()))
 	require.Equal(t, "RING    NODE  ENGINE  PKT/S  MBIT/S  FILTERED/S  DELIVERED/S  LOST/S  LOST  READ  UNREAD  WHY\n"+
-		"mirror  a     EBPF    200    0.2     0           120          80      40%   1/2   10 B    full 80/s, truncated 12/s\n"+
-		"mirror  b     EBPF    1,000  0.8     0           1,000        0       0%    1/2   10 B    truncated 100/s\n", text.String())
+		"mirror  a     EBPF    200    0.2     0           120          80      39%   1/2   10 B    full 80/s, shunted 6/s, truncated 12/s\n"+
+		"mirror  b     EBPF    1,000  0.8     0           1,000        0       0%    1/2   10 B    shunted 50/s, truncated 100/s\n", text.String())
 }
 
 // A ring that was created again begins at 0, a node that is gone is removed, and a silent one is marked.

@@ -36,7 +36,7 @@ func share(r Row) string {
 	if r.Dropped == 0 {
 		return "0%"
 	}
-	return fmt.Sprintf("%.2g%%", 100*r.Dropped/(r.Dropped+r.Delivered))
+	return fmt.Sprintf("%.2g%%", 100*r.Dropped/(r.Dropped+r.Shunted+r.Delivered))
 }
 
 func (r Row) why() string {
@@ -51,6 +51,9 @@ func (r Row) why() string {
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.ByReason)) {
 		why = append(why, fmt.Sprintf("%s %s/s", reason, whole(r.ByReason[reason])))
+	}
+	if r.Shunted > 0 {
+		why = append(why, fmt.Sprintf("shunted %s/s", whole(r.Shunted)))
 	}
 	if r.Truncated > 0 {
 		why = append(why, fmt.Sprintf("truncated %s/s", whole(r.Truncated)))

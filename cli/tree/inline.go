@@ -31,6 +31,9 @@ func inlineHealth(in *v1.InlineQueueStatus) (Health, string) {
 			add(Degraded, list.name+strings.TrimPrefix(text, "lost"))
 		}
 	}
+	if in.NotInjected > 0 {
+		add(Degraded, "not injected "+Number(in.NotInjected))
+	}
 	if in.Unanswered > 0 {
 		add(Degraded, "unanswered "+Number(in.Unanswered))
 	}
@@ -55,5 +58,12 @@ func inlineRing(in *v1.InlineRingStatus, passed int64) string {
 
 // verdicts formats what a consumer decided.
 func verdicts(in *v1.InlineQueueStatus) string {
-	return fmt.Sprintf("passed %s, replaced %s, blocked %s, held %s", Number(in.Passed), Number(in.Replaced), Number(in.Blocked), Number(in.Held))
+	text := fmt.Sprintf("passed %s, replaced %s, blocked %s, held %s", Number(in.Passed), Number(in.Replaced), Number(in.Blocked), Number(in.Held))
+	if in.Injected > 0 {
+		text += ", injected " + Number(in.Injected)
+	}
+	if in.ShuntPassed+in.ShuntBlocked > 0 {
+		text += fmt.Sprintf(", shunted %s passed and %s blocked", Number(in.ShuntPassed), Number(in.ShuntBlocked))
+	}
+	return text
 }

@@ -111,14 +111,17 @@ func (p *printer) node(n Node, last bool) {
 
 func (p *printer) unlisted(u Unlisted, indent string, last bool) {
 	p.line("%s%s%s %s: %s queues more, summed up (each: ringcap_queue_* of the agent's metrics)   %s, unread %s B   %s",
-		indent, fork(last), signs[u.Health], u.Set, Number(int64(u.Queues)), delivered(u.Delivered, u.Truncated), Number(u.UnreadBytes), u.Problem)
+		indent, fork(last), signs[u.Health], u.Set, Number(int64(u.Queues)), delivered(u.Delivered, u.Truncated, u.Shunted), Number(u.UnreadBytes), u.Problem)
 }
 
-// delivered formats the numbers of delivered and of truncated packets.
-func delivered(packets, truncated int64) string {
+// delivered formats the numbers of delivered, truncated and shunted packets.
+func delivered(packets, truncated, shunted int64) string {
 	text := "delivered " + Number(packets)
 	if truncated != 0 {
 		text += ", truncated " + Number(truncated)
+	}
+	if shunted != 0 {
+		text += ", shunted " + Number(shunted)
 	}
 	return text
 }
@@ -144,7 +147,7 @@ func (p *printer) queue(q Queue, indent string, last bool) {
 	if q.Problem != "" && consumer != "" {
 		consumer += "   "
 	}
-	counted := delivered(q.Delivered, q.Truncated)
+	counted := delivered(q.Delivered, q.Truncated, q.Shunted)
 	if q.Inline != nil {
 		counted = verdicts(q.Inline)
 	}

@@ -102,6 +102,7 @@ type Queue struct {
 	Holder      string           `json:"holder,omitempty"`
 	Delivered   int64            `json:"delivered"`
 	Truncated   int64            `json:"truncated,omitempty"`
+	Shunted     int64            `json:"shunted,omitempty"`
 	Dropped     map[string]int64 `json:"dropped,omitempty"`
 	UnreadBytes int64            `json:"unreadBytes"`
 	// Inline is set for a queue in line.
@@ -117,6 +118,7 @@ type Unlisted struct {
 	Attached    int32            `json:"attached"`
 	Delivered   int64            `json:"delivered"`
 	Truncated   int64            `json:"truncated,omitempty"`
+	Shunted     int64            `json:"shunted,omitempty"`
 	Dropped     map[string]int64 `json:"dropped,omitempty"`
 	UnreadBytes int64            `json:"unreadBytes"`
 }
@@ -251,7 +253,7 @@ func (n *Node) queues(set *v1.NodeClusterStatus, now time.Time) {
 func queueOf(set string, from v1.QueueStatus, now time.Time) Queue {
 	q := Queue{
 		Set: set, Queue: from.Queue, Health: Healthy, Attached: from.Attached, Consumer: from.Consumer, Holder: from.Holder,
-		Delivered: from.Delivered, Truncated: from.Truncated, UnreadBytes: from.UnreadBytes,
+		Delivered: from.Delivered, Truncated: from.Truncated, Shunted: from.Shunted, UnreadBytes: from.UnreadBytes,
 	}
 	if from.ConsumerAsOf != nil {
 		q.ConsumerAge = max(now.Sub(from.ConsumerAsOf.Time), 0).Round(time.Second).String()
@@ -273,7 +275,7 @@ func queueOf(set string, from v1.QueueStatus, now time.Time) Queue {
 func unlistedOf(set string, from v1.QueueTotals) Unlisted {
 	u := Unlisted{
 		Set: set, Health: Healthy, Queues: from.Queues, Attached: from.Attached, Delivered: from.Delivered, UnreadBytes: from.UnreadBytes,
-		Truncated: from.Truncated,
+		Truncated: from.Truncated, Shunted: from.Shunted,
 	}
 	if u.Dropped, u.Problem = lost(from.Dropped); u.Problem != "" {
 		u.Health = Degraded

@@ -176,15 +176,20 @@ type RingStats struct {
 	Reflected, ReflectFailed, Absorbed, Directed uint64
 }
 
-// QueueStats is a queue's account. What its cluster's rings passed to it is Delivered plus all of Dropped.
+// QueueStats is a queue's account. What its cluster's rings passed to it is Delivered, Shunted and all of Dropped.
 type QueueStats struct {
 	// DeliveredBytes counts the bytes that consumers can read: without TruncatedBytes.
 	Delivered, DeliveredBytes uint64
 	// Truncated counts the delivered packets that a snap length has shortened. TruncatedBytes counts the bytes that
 	// they lack.
 	Truncated, TruncatedBytes uint64
-	Dropped                   map[DropReason]uint64
-	UnreadBytes               uint64
+	// Shunted packets, of ShuntedBytes on the wire, were not delivered because the consumer has shunted their flows.
+	// ShuntedFlows is how many it has shunted now. ShuntsLost counts those whose end no consumer was told of.
+	Shunted, ShuntedBytes uint64
+	ShuntedFlows          uint32
+	ShuntsLost            uint64
+	Dropped               map[DropReason]uint64
+	UnreadBytes           uint64
 	// FullestLaneBytes counts the unread bytes of the lane that has the most. It is 0 if the engine does not tell.
 	FullestLaneBytes uint64
 	// Lanes is the present number of memory areas; 0 if the engine makes all of them at once.

@@ -46,8 +46,8 @@ const (
 var Losses = []Loss{LossTooLong, LossRefused, LossNoMemory, LossDown}
 
 // InlineStats is the account of a ring in line, or of one of its queues. Of a ring: Seen = Bridged + all of Lost +
-// Passed of RingStats. The latter is, over its queues, the sum of Held, Passed, Replaced, Blocked, Unanswered and all
-// of Bypassed, Stopped and Lost.
+// Passed of RingStats. The latter is, over its queues, the sum of Held, Passed, Replaced, Blocked, Unanswered,
+// ShuntPassed, ShuntBlocked and all of Bypassed, Stopped and Lost.
 type InlineStats struct {
 	// Bridged packets left at once, because the ring does not pass them to its queues. Only a ring has them.
 	Bridged uint64
@@ -59,6 +59,11 @@ type InlineStats struct {
 	// Bypassed packets left at an event, and Stopped ones did not leave at one.
 	Bypassed, Stopped map[Event]uint64
 	Lost              map[Loss]uint64
+	// ShuntPassed packets, of flows that the consumer has shunted, left without being asked about. ShuntBlocked ones did
+	// not leave.
+	ShuntPassed, ShuntBlocked uint64
+	// Injected packets are the consumer's own that left, and NotInjected those that did not. They are in no sum.
+	Injected, NotInjected uint64
 	// Late verdicts were on packets that an event had taken. Unknown ones were on what never waited.
 	Late, Unknown uint64
 	// Episodes counts how often packets began to go past the consumer. EpisodeTime is how long they did, without Now.

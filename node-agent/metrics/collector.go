@@ -6,7 +6,7 @@
 //
 //	ringcap_ring_seen_packets_total = filtered + sampled_out + reflected + absorbed + directed + passed of the ring
 //	  of a ring in line also = inline_bridged + inline_lost + passed
-//	sum of passed over a cluster's rings + directed to its queues + duplicated = sum over its queues of delivered + dropped
+//	sum of passed over a cluster's rings + directed to its queues + duplicated = sum over its queues of delivered + shunted + dropped
 //
 // The series, with their units and labels, are in series.go; docs/metrics.md is generated from that.
 package metrics
@@ -186,8 +186,16 @@ func (s sink) cluster(name, engine string, cluster capture.ClusterState, size qu
 		for _, reason := range capture.DropReasons {
 			s.counter(queueDropped, queue.Dropped[reason], name, number, engine, string(reason))
 		}
+		s.shunted(queue, name, number, engine)
 		s.inlineQueue(queue.Inline, name, number, engine)
 	}
+}
+
+func (s sink) shunted(queue capture.QueueStats, labels ...string) {
+	s.counter(queueShunted, queue.Shunted, labels...)
+	s.counter(queueShuntedB, queue.ShuntedBytes, labels...)
+	s.gauge(queueShunts, float64(queue.ShuntedFlows), labels...)
+	s.counter(queueShuntLost, queue.ShuntsLost, labels...)
 }
 
 func (s sink) interfaces(r datapath.Report, tapped map[string]bool) {

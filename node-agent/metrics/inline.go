@@ -41,6 +41,10 @@ func (s sink) inlineQueue(stats *capture.InlineStats, queue ...string) {
 	for _, reason := range capture.Losses {
 		s.counter(queueInline, stats.Lost[reason], with("lost", string(reason))...)
 	}
+	s.counter(queueInline, stats.ShuntPassed, with("shunted", "passed")...)
+	s.counter(queueInline, stats.ShuntBlocked, with("shunted", "blocked")...)
+	s.counter(queueInjected, stats.Injected, with("sent")...)
+	s.counter(queueInjected, stats.NotInjected, with("failed")...)
 	s.counter(queueUnused, stats.Late, with("late")...)
 	s.counter(queueUnused, stats.Unknown, with("unknown")...)
 	s.counter(queueEpisodes, stats.Episodes, queue...)

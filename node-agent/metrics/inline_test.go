@@ -20,6 +20,8 @@ const wantInline = `queue_inline_blocking{capture_cluster=ids,engine=EBPF,queue=
 queue_inline_bypassing{capture_cluster=ids,engine=EBPF,queue=0} 1
 queue_inline_episodes_total{capture_cluster=ids,engine=EBPF,queue=0} 3
 queue_inline_held_packets{capture_cluster=ids,engine=EBPF,queue=0} 0
+queue_inline_injected_packets_total{capture_cluster=ids,engine=EBPF,outcome=failed,queue=0} 6
+queue_inline_injected_packets_total{capture_cluster=ids,engine=EBPF,outcome=sent,queue=0} 5
 queue_inline_packets_total{capture_cluster=ids,engine=EBPF,outcome=blocked,queue=0,reason=} 1
 queue_inline_packets_total{capture_cluster=ids,engine=EBPF,outcome=bypassed,queue=0,reason=full} 0
 queue_inline_packets_total{capture_cluster=ids,engine=EBPF,outcome=bypassed,queue=0,reason=hung} 2
@@ -30,6 +32,8 @@ queue_inline_packets_total{capture_cluster=ids,engine=EBPF,outcome=lost,queue=0,
 queue_inline_packets_total{capture_cluster=ids,engine=EBPF,outcome=lost,queue=0,reason=toolong} 1
 queue_inline_packets_total{capture_cluster=ids,engine=EBPF,outcome=passed,queue=0,reason=} 3
 queue_inline_packets_total{capture_cluster=ids,engine=EBPF,outcome=replaced,queue=0,reason=} 0
+queue_inline_packets_total{capture_cluster=ids,engine=EBPF,outcome=shunted,queue=0,reason=blocked} 8
+queue_inline_packets_total{capture_cluster=ids,engine=EBPF,outcome=shunted,queue=0,reason=passed} 7
 queue_inline_packets_total{capture_cluster=ids,engine=EBPF,outcome=stopped,queue=0,reason=full} 0
 queue_inline_packets_total{capture_cluster=ids,engine=EBPF,outcome=stopped,queue=0,reason=hung} 0
 queue_inline_packets_total{capture_cluster=ids,engine=EBPF,outcome=stopped,queue=0,reason=unattended} 0
@@ -62,6 +66,7 @@ func inLine(r datapath.Report) datapath.Report {
 	seen.Rings["mirror"] = ring
 	seen.Clusters["ids"].Queues[0].Inline = &capture.InlineStats{
 		Passed: 3, Blocked: 1, Bypassed: map[capture.Event]uint64{capture.EventHung: 2}, Lost: map[capture.Loss]uint64{capture.LossTooLong: 1},
+		Injected: 5, NotInjected: 6, ShuntPassed: 7, ShuntBlocked: 8,
 		Late: 4, Episodes: 3, EpisodeTime: 2 * time.Second, Now: &capture.Episode{Event: capture.EventHung, Duration: 500 * time.Millisecond},
 	}
 	return r

@@ -58,7 +58,7 @@ func report() datapath.Report {
 				Patterns: []uint64{4, 6}, Plugins: []uint64{1}}},
 			Clusters: map[string]capture.ClusterState{"ids": {Memory: 4096, Queues: []capture.QueueStats{{
 				Delivered: 5, DeliveredBytes: 320, Truncated: 1, TruncatedBytes: 7, UnreadBytes: 64, FullestLaneBytes: 32768, Attached: true,
-				Dropped: map[capture.DropReason]uint64{capture.DropFull: 2},
+				Shunted: 3, ShuntedBytes: 300, ShuntedFlows: 4, ShuntsLost: 6, Dropped: map[capture.DropReason]uint64{capture.DropFull: 2},
 			}}}},
 		}},
 	}
@@ -123,6 +123,10 @@ queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=hung}
 queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=nomem} 0
 queue_dropped_packets_total{capture_cluster=ids,engine=EBPF,queue=0,reason=unattended} 0
 queue_fullest_lane_ratio{capture_cluster=ids,engine=EBPF,queue=0} 0.25
+queue_shunted_bytes_total{capture_cluster=ids,engine=EBPF,queue=0} 300
+queue_shunted_flows{capture_cluster=ids,engine=EBPF,queue=0} 4
+queue_shunted_flows_lost_total{capture_cluster=ids,engine=EBPF,queue=0} 6
+queue_shunted_packets_total{capture_cluster=ids,engine=EBPF,queue=0} 3
 queue_truncated_bytes_total{capture_cluster=ids,engine=EBPF,queue=0} 7
 queue_truncated_packets_total{capture_cluster=ids,engine=EBPF,queue=0} 1
 queue_unread_bytes{capture_cluster=ids,engine=EBPF,queue=0} 64

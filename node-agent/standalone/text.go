@@ -65,10 +65,10 @@ func accountText(s v1.NodeCaptureStatus) string {
 	for _, r := range s.Rings {
 		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\n", r.Name, r.Seen, r.Filtered, r.SampledOut, r.Passed)
 	}
-	fmt.Fprintln(table, "\nQUEUE\tDELIVERED\tBYTES\tTRUNCATED\tDROPPED\tUNREAD BYTES\tATTACHED")
+	fmt.Fprintln(table, "\nQUEUE\tDELIVERED\tBYTES\tTRUNCATED\tSHUNTED\tDROPPED\tUNREAD BYTES\tATTACHED")
 	for _, c := range s.Clusters {
 		for _, q := range c.Queues {
-			fmt.Fprintf(table, "%s@%d\t%d\t%d\t%s\t%s\t%d\t%s\n", c.Name, q.Queue, q.Delivered, q.DeliveredBytes, cut(q), drops(q), q.UnreadBytes, yesNo(q.Attached))
+			fmt.Fprintf(table, "%s@%d\t%d\t%d\t%s\t%d\t%s\t%d\t%s\n", c.Name, q.Queue, q.Delivered, q.DeliveredBytes, cut(q), q.Shunted, drops(q), q.UnreadBytes, yesNo(q.Attached))
 		}
 	}
 	table.Flush()

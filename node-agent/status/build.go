@@ -140,6 +140,8 @@ func queueStatus(number int, queue capture.QueueStats) v1.QueueStatus {
 		Queue: int32(number), Attached: queue.Attached,
 		Delivered: int64(queue.Delivered), DeliveredBytes: int64(queue.DeliveredBytes), UnreadBytes: int64(queue.UnreadBytes),
 		Truncated: int64(queue.Truncated), TruncatedBytes: int64(queue.TruncatedBytes),
+		Shunted: int64(queue.Shunted), ShuntedBytes: int64(queue.ShuntedBytes), ShuntedFlows: int64(queue.ShuntedFlows),
+		ShuntsLost: int64(queue.ShuntsLost),
 	}
 	for _, reason := range capture.DropReasons {
 		if packets := queue.Dropped[reason]; packets > 0 {

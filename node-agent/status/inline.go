@@ -30,6 +30,8 @@ func inlineQueue(stats *capture.InlineStats) *v1.InlineQueueStatus {
 		Held: int64(stats.Held), Passed: int64(stats.Passed), Replaced: int64(stats.Replaced), Blocked: int64(stats.Blocked),
 		Unanswered: int64(stats.Unanswered), Bypassed: countsOf(capture.Events, stats.Bypassed),
 		Stopped: countsOf(capture.Events, stats.Stopped), Lost: countsOf(capture.Losses, stats.Lost),
+		ShuntPassed: int64(stats.ShuntPassed), ShuntBlocked: int64(stats.ShuntBlocked),
+		Injected: int64(stats.Injected), NotInjected: int64(stats.NotInjected),
 		LateVerdicts: int64(stats.Late), UnknownVerdicts: int64(stats.Unknown),
 	}
 	if now := stats.Now; now != nil {

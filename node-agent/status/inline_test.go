@@ -37,7 +37,8 @@ func TestARingInLineInTheStatus(t *testing.T) {
 	since := time.Date(2026, 1, 1, 0, 0, 1, 500e6, time.UTC)
 	built := Build(Input{Report: lineReport(capture.InlineStats{
 		Held: 1, Passed: 2, Replaced: 1, Blocked: 1, Unanswered: 1, Bypassed: map[capture.Event]uint64{capture.EventHung: 3},
-		Stopped: map[capture.Event]uint64{capture.EventFull: 2}, Lost: map[capture.Loss]uint64{capture.LossTooLong: 1}, Late: 5, Unknown: 6,
+		Stopped: map[capture.Event]uint64{capture.EventFull: 2}, Lost: map[capture.Loss]uint64{capture.LossTooLong: 1}, ShuntPassed: 7,
+		ShuntBlocked: 8, Injected: 9, NotInjected: 10, Late: 5, Unknown: 6,
 		Episodes: 2, EpisodeTime: time.Second,
 		Now: &capture.Episode{Event: capture.EventHung, Since: since, Duration: 250 * time.Millisecond, Packets: 3},
 	})})
@@ -52,6 +53,7 @@ func TestARingInLineInTheStatus(t *testing.T) {
 		Event: "hung", SincePackets: 3, Episodes: 2, EpisodeMilliseconds: 1250, Held: 1, Passed: 2, Replaced: 1, Blocked: 1, Unanswered: 1,
 		Bypassed: []v1.DropCount{{Reason: "hung", Packets: 3}}, Stopped: []v1.DropCount{{Reason: "full", Packets: 2}},
 		Lost: []v1.DropCount{{Reason: "toolong", Packets: 1}}, LateVerdicts: 5, UnknownVerdicts: 6,
+		ShuntPassed: 7, ShuntBlocked: 8, Injected: 9, NotInjected: 10,
 	}, queue)
 	assert.Equal(t, &v1.InlineQueueStatus{Event: "hung", Episodes: 2}, counters.Without(built).Clusters[0].Queues[0].Inline,
 		"its state changes without packets only by events")

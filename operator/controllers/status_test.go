@@ -115,11 +115,11 @@ func TestStatusAddsUp(t *testing.T) {
 		w.expect(object, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 		s := statusOf(object)
 		require.EqualValues(t, []int32{2, 2, 4, 2}, []int32{s.NodesDesired, s.NodesReady, s.Queues, s.QueuesAttached})
-		require.EqualValues(t, []int64{160, 20, 16, 1200}, []int64{s.Delivered, s.Dropped, s.Truncated, s.TruncatedBytes})
+		require.EqualValues(t, []int64{160, 12, 20, 16, 1200}, []int64{s.Delivered, s.Shunted, s.Dropped, s.Truncated, s.TruncatedBytes})
 		require.Equal(t, "EBPF,KernelModule", s.Engines)
 	}
 	require.EqualValues(t, 200, ring.Status.Seen, "what the interfaces saw")
-	require.EqualValues(t, 180, cluster.Status.Seen, "what the ring passed to it: delivered + dropped")
+	require.EqualValues(t, 192, cluster.Status.Seen, "what the ring passed to it: delivered + shunted + dropped")
 
 	// What was waited for, and what a node refused, once each; what passed by itself is not told.
 	w.eventually(func(c *assert.CollectT) {
@@ -208,7 +208,7 @@ func TestNoNodes(t *testing.T) {
 	var raw unstructured.Unstructured
 	raw.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("CaptureRing"))
 	require.NoError(t, w.Get(t.Context(), client.ObjectKeyFromObject(ring), &raw))
-	for _, field := range []string{"nodesDesired", "nodesReady", "queues", "queuesAttached", "seen", "delivered", "dropped", "truncated", "truncatedBytes"} {
+	for _, field := range []string{"nodesDesired", "nodesReady", "queues", "queuesAttached", "seen", "delivered", "shunted", "dropped", "truncated", "truncatedBytes"} {
 		value, found, err := unstructured.NestedInt64(raw.Object, "status", field)
 		require.NoError(t, err)
 		require.True(t, found, field)

@@ -323,12 +323,12 @@ func obedient(nc *v1alpha1.NodeCapture) v1alpha1.NodeCaptureStatus {
 	return s
 }
 
-// queuesStatus has 40 packets delivered, 4 of them truncated, and 5 dropped in each queue; the first has a consumer.
+// queuesStatus has 40 packets delivered, 4 of them truncated, 3 shunted and 5 dropped in each queue; the first has a consumer.
 func queuesStatus(name string, queues int32) v1alpha1.NodeClusterStatus {
 	s := v1alpha1.NodeClusterStatus{Name: name, Ready: true}
 	for q := range queues {
 		s.Queues = append(s.Queues, v1alpha1.QueueStatus{
-			Queue: q, Attached: q == 0, Delivered: 40, Truncated: 4, TruncatedBytes: 300,
+			Queue: q, Attached: q == 0, Delivered: 40, Truncated: 4, TruncatedBytes: 300, Shunted: 3,
 			Dropped: []v1alpha1.DropCount{{Reason: "full", Packets: 2}, {Reason: "unattended", Packets: 3}},
 		})
 	}

@@ -42,7 +42,7 @@ func capture(change ...func(*v1alpha1.NodeCapture)) *v1alpha1.NodeCapture {
 
 // unlisted gives a cluster more queues than its status lists.
 func unlisted(nc *v1alpha1.NodeCapture) {
-	nc.Status.Clusters[1].Unlisted = &v1alpha1.QueueTotals{Queues: 62, Attached: 1, Unnamed: 1, Delivered: 1000, Dropped: []v1alpha1.DropCount{{Reason: "full", Packets: 6}}}
+	nc.Status.Clusters[1].Unlisted = &v1alpha1.QueueTotals{Queues: 62, Attached: 1, Unnamed: 1, Delivered: 1000, Shunted: 4, Dropped: []v1alpha1.DropCount{{Reason: "full", Packets: 6}}}
 }
 
 func queue(number int32, delivered, full int64) v1alpha1.QueueStatus {
@@ -232,5 +232,5 @@ func TestSum(t *testing.T) {
 	require.Equal(t, report.Sums{Queues: 4, QueuesAttached: 4, Seen: 160, Delivered: 120, Dropped: 40, Engines: "EBPF,KernelModule"}, report.ByName(captures).Sum(cluster))
 	require.Equal(t, report.Sums{}, report.ByName(captures).Sum(report.Object{Name: "other"}))
 	unlisted(captures["a"])
-	require.Equal(t, report.Sums{Queues: 66, QueuesAttached: 5, Seen: 1166, Delivered: 1120, Dropped: 46, Engines: "EBPF,KernelModule"}, report.ByName(captures).Sum(cluster))
+	require.Equal(t, report.Sums{Queues: 66, QueuesAttached: 5, Seen: 1170, Delivered: 1120, Shunted: 4, Dropped: 46, Engines: "EBPF,KernelModule"}, report.ByName(captures).Sum(cluster))
 }

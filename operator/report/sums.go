@@ -14,6 +14,8 @@ import (
 type Sums struct {
 	Queues, QueuesAttached   int32
 	Seen, Delivered, Dropped int64
+	// Shunted packets were not delivered, because consumers have shunted their flows.
+	Shunted int64
 	// Truncated is the number of delivered packets that were cut, by TruncatedBytes in all.
 	Truncated, TruncatedBytes int64
 	// Engines in use, sorted and separated by commas.
@@ -77,7 +79,7 @@ func (r Reports) Sum(o Object) Sums {
 		}
 	}
 	if !o.Ring {
-		sums.Seen = sums.Delivered + sums.Dropped
+		sums.Seen = sums.Delivered + sums.Shunted + sums.Dropped
 	}
 	sums.Engines = strings.Join(slices.Sorted(maps.Keys(engines)), ",")
 	return sums
@@ -107,6 +109,7 @@ func (s *Sums) add(c v1alpha1.NodeClusterStatus) {
 	s.Queues += all.Queues
 	s.QueuesAttached += all.Attached
 	s.Delivered += all.Delivered
+	s.Shunted += all.Shunted
 	s.Dropped += all.DroppedPackets()
 	s.Truncated += all.Truncated
 	s.TruncatedBytes += all.TruncatedBytes

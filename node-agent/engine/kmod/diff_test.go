@@ -178,6 +178,10 @@ func TestDecodeQueue(t *testing.T) {
 	e.Uint64(attrDeliveredBytes, 1000)
 	e.Uint64(attrTruncated, 2)
 	e.Uint64(attrTruncatedBytes, 700)
+	e.Uint32(attrShunts, 6)
+	e.Uint64(attrShunted, 7)
+	e.Uint64(attrShuntedBytes, 800)
+	e.Uint64(attrShuntsLost, 9)
 	e.Uint64(attrUnreadBytes, 64)
 	e.Uint64(attrFullestLane, 48)
 	e.Bytes(attrDropped, append(append(nlenc.Uint64Bytes(3), nlenc.Uint64Bytes(4)...), make([]byte, 16)...))
@@ -188,6 +192,7 @@ func TestDecodeQueue(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, queueObject{number: 1, devT: 240<<20 | 7, stats: capture.QueueStats{
 		Delivered: 10, DeliveredBytes: 1000, Truncated: 2, TruncatedBytes: 700, UnreadBytes: 64, FullestLaneBytes: 48, Attached: true, Attachment: 5,
+		Shunted: 7, ShuntedBytes: 800, ShuntedFlows: 6, ShuntsLost: 9,
 		Dropped: map[capture.DropReason]uint64{capture.DropFull: 3, capture.DropUnattended: 4, capture.DropNoMemory: 0, capture.DropHung: 0},
 	}}, got)
 	_, err = decodeQueue(genetlink.Message{Data: []byte{1, 2, 3}})
@@ -217,8 +222,11 @@ func TestDecodeQueueInLine(t *testing.T) {
 		Bypassed: map[capture.Event]uint64{capture.EventUnattended: 106, capture.EventFull: 107, capture.EventHung: 108},
 		Stopped:  map[capture.Event]uint64{capture.EventUnattended: 109, capture.EventFull: 110, capture.EventHung: 111},
 		Lost:     map[capture.Loss]uint64{capture.LossTooLong: 112, capture.LossRefused: 113, capture.LossNoMemory: 114, capture.LossDown: 115},
-		Late:     116, Unknown: 117, Episodes: 118, EpisodeTime: 119 * time.Millisecond,
+		Injected: 120, NotInjected: 121, ShuntPassed: 122, ShuntBlocked: 123,
+		Late: 116, Unknown: 117, Episodes: 118, EpisodeTime: 119 * time.Millisecond,
 	}, decode(attended))
+	counts = counts[:8*inlineInjected] // of an earlier module
+	assert.Zero(t, decode(attended).Injected)
 	assert.Equal(t, &capture.Episode{Event: capture.EventUnattended}, decode(func(*netlink.AttributeEncoder) {}).Now)
 	now := decode(func(e *netlink.AttributeEncoder) {
 		attended(e)

@@ -3,6 +3,7 @@
 package kmod
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ringcap/ringcap/node-agent/capture"
@@ -13,13 +14,17 @@ func inlineStatsOf(counts []uint64) *capture.InlineStats {
 	if len(counts) <= inlineBypassMs {
 		return nil
 	}
+	// An earlier module counts less.
+	counts = append(slices.Clip(counts), make([]uint64, max(inlineStats-len(counts), 0))...)
 	return &capture.InlineStats{
 		Bridged: counts[inlineBridged], Held: counts[inlineHeld], Passed: counts[inlinePassed], Replaced: counts[inlineReplaced],
 		Blocked: counts[inlineBlocked], Unanswered: counts[inlineUnanswered],
-		Bypassed: countsBy(capture.Events, counts[inlineBypassUnattended:]),
-		Stopped:  countsBy(capture.Events, counts[inlineBlockUnattended:]),
-		Lost:     countsBy(capture.Losses, counts[inlineTooLong:]),
-		Late:     counts[inlineLate], Unknown: counts[inlineUnknown],
+		Bypassed:    countsBy(capture.Events, counts[inlineBypassUnattended:]),
+		Stopped:     countsBy(capture.Events, counts[inlineBlockUnattended:]),
+		Lost:        countsBy(capture.Losses, counts[inlineTooLong:]),
+		ShuntPassed: counts[inlineShuntPassed], ShuntBlocked: counts[inlineShuntBlocked],
+		Injected: counts[inlineInjected], NotInjected: counts[inlineNotInjected],
+		Late: counts[inlineLate], Unknown: counts[inlineUnknown],
 		Episodes: counts[inlineBypasses], EpisodeTime: time.Duration(counts[inlineBypassMs]) * time.Millisecond,
 	}
 }

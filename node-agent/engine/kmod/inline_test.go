@@ -75,7 +75,7 @@ func (l lineLab) settled(seen uint64) capture.InlineStats {
 	ring, queue := o.Rings["mirror"], *o.Clusters["ids"].Queues[0].Inline
 	require.Equal(l.t, seen, ring.Stats.Seen)
 	require.Equal(l.t, seen, ring.Inline.Bridged+sumOf(ring.Inline.Lost)+ring.Stats.Passed)
-	require.Equal(l.t, ring.Stats.Passed, queue.Passed+queue.Replaced+queue.Blocked+queue.Unanswered+
+	require.Equal(l.t, ring.Stats.Passed, queue.Passed+queue.Replaced+queue.Blocked+queue.Unanswered+queue.ShuntPassed+queue.ShuntBlocked+
 		sumOf(queue.Bypassed)+sumOf(queue.Stopped)+sumOf(queue.Lost))
 	return queue
 }

@@ -231,6 +231,7 @@ func decodeQueue(m genetlink.Message) (queueObject, error) {
 		Attached: reply.Attached == 1, Holder: int(reply.AttachedPID), Attachment: reply.Attachment,
 		Delivered: reply.Delivered, DeliveredBytes: reply.DeliveredBytes, Truncated: reply.Truncated, TruncatedBytes: reply.TruncatedBytes,
 		UnreadBytes: reply.UnreadBytes, FullestLaneBytes: reply.FullestLane, Lanes: int(reply.LanesTaken), Dropped: droppedBy(reply.Dropped.all()),
+		Shunted: reply.Shunted, ShuntedBytes: reply.ShuntedBytes, ShuntedFlows: reply.Shunts, ShuntsLost: reply.ShuntsLost,
 		Inline: inline,
 	}}, err
 }

@@ -49,7 +49,7 @@ func (l *lab) requireAccount(o capture.Observation) {
 	require.Equal(l.t, s.Seen, s.Filtered+s.SampledOut+s.Reflected+s.Absorbed+s.Directed+s.Passed, "%+v", s)
 	var queues uint64
 	for _, queue := range o.Clusters["ids"].Queues {
-		queues += queue.Delivered
+		queues += queue.Delivered + queue.Shunted
 		for _, n := range queue.Dropped {
 			queues += n
 		}

@@ -118,7 +118,7 @@ func Without(status v1.NodeCaptureStatus) v1.NodeCaptureStatus {
 
 // SumsOf returns the sums over all nodes in the status of a CaptureRing or Cluster.
 func SumsOf(status *v1.CaptureStatus) []*int64 {
-	return []*int64{&status.Seen, &status.Delivered, &status.Dropped, &status.Truncated, &status.TruncatedBytes}
+	return []*int64{&status.Seen, &status.Delivered, &status.Shunted, &status.Dropped, &status.Truncated, &status.TruncatedBytes}
 }
 
 // Time between two writes of counters alone. Every is for the operator's sums in the status of a CaptureRing or Cluster, and for
@@ -144,7 +144,10 @@ func setFigures(c *v1.NodeClusterStatus) []*int64 { return []*int64{&c.Duplicate
 
 // queueFigures returns all counters except those by reason.
 func queueFigures(q *v1.QueueStatus) []*int64 {
-	return []*int64{&q.Delivered, &q.DeliveredBytes, &q.UnreadBytes, &q.Truncated, &q.TruncatedBytes}
+	return []*int64{
+		&q.Delivered, &q.DeliveredBytes, &q.UnreadBytes, &q.Truncated, &q.TruncatedBytes, &q.Shunted, &q.ShuntedBytes, &q.ShuntedFlows,
+		&q.ShuntsLost,
+	}
 }
 
 func copyFigures(to, from []*int64) {

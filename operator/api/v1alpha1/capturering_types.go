@@ -225,7 +225,7 @@ type CaptureStatus struct {
 	QueuesAttached int32 `json:"queuesAttached"`
 
 	// seen packets, summed over all nodes. For a ring: the packets that its interfaces saw. For a Cluster: the packets that its
-	// rings passed to it, which is delivered + dropped. All counters here lag by up to two minutes; `ringcap status` asks the
+	// rings passed to it, which is delivered + shunted + dropped. All counters here lag by up to two minutes; `ringcap status` asks the
 	// agents for the current ones.
 	//
 	// +optional
@@ -237,6 +237,12 @@ type CaptureStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Delivered int64 `json:"delivered"`
+
+	// shunted packets, summed over all queues: not delivered, because consumers have shunted their flows.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	Shunted int64 `json:"shunted"`
 
 	// dropped packets, summed over all queues and reasons. The NodeCaptures list the reasons.
 	//

@@ -24,8 +24,8 @@ type InlineRingStatus struct {
 }
 
 // InlineQueueStatus is the state of a queue of a ring in line. The packets that its ring passed to it are the sum of held, passed,
-// replaced, blocked, unanswered, bypassed, stopped and lost. An event is unattended (the queue has no consumer), full (it has no
-// room) or hung (a packet has waited for hungAfter).
+// replaced, blocked, unanswered, bypassed, stopped, shuntPassed, shuntBlocked and lost. An event is unattended (the queue has no
+// consumer), full (it has no room) or hung (a packet has waited for hungAfter).
 type InlineQueueStatus struct {
 	// event is why the consumer does not decide on packets now. It is not set while the consumer decides.
 	//
@@ -86,6 +86,23 @@ type InlineQueueStatus struct {
 	// +optional
 	// +listType=atomic
 	Lost []DropCount `json:"lost,omitempty"`
+	// shuntPassed packets, of flows that the consumer has shunted, which left without being asked about.
+	//
+	// +optional
+	ShuntPassed int64 `json:"shuntPassed,omitempty"`
+	// shuntBlocked packets, of flows that the consumer has shunted, which did not leave.
+	//
+	// +optional
+	ShuntBlocked int64 `json:"shuntBlocked,omitempty"`
+	// injected packets: the consumer's own, such as TCP resets, that left. They are in no sum.
+	//
+	// +optional
+	Injected int64 `json:"injected,omitempty"`
+	// notInjected packets: the consumer's own that did not leave. They were longer than the interface's MTU, or it refused them,
+	// or was down or gone. They are in no sum.
+	//
+	// +optional
+	NotInjected int64 `json:"notInjected,omitempty"`
 	// lateVerdicts were on packets that an event had taken.
 	//
 	// +optional

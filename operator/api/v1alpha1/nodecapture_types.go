@@ -135,7 +135,7 @@ type DropCount struct {
 	Packets int64 `json:"packets"`
 }
 
-// QueueStatus is a queue's state and counters.
+// QueueStatus is a queue's state and counters. What rings passed to it is delivered + shunted + dropped.
 type QueueStatus struct {
 	// queue is its number.
 	//
@@ -175,6 +175,22 @@ type QueueStatus struct {
 	//
 	// +optional
 	TruncatedBytes int64 `json:"truncatedBytes,omitempty"`
+	// shunted packets, which were not delivered, because the consumer has shunted their flows.
+	//
+	// +optional
+	Shunted int64 `json:"shunted,omitempty"`
+	// shuntedBytes that these packets had on the wire.
+	//
+	// +optional
+	ShuntedBytes int64 `json:"shuntedBytes,omitempty"`
+	// shuntedFlows that the consumer has shunted now.
+	//
+	// +optional
+	ShuntedFlows int64 `json:"shuntedFlows,omitempty"`
+	// shuntsLost are shunted flows whose end no consumer was told of.
+	//
+	// +optional
+	ShuntsLost int64 `json:"shuntsLost,omitempty"`
 	// dropped packets, by reason; reasons without dropped packets are not listed.
 	//
 	// +optional
@@ -220,6 +236,22 @@ type QueueTotals struct {
 	//
 	// +optional
 	TruncatedBytes int64 `json:"truncatedBytes,omitempty"`
+	// shunted packets, which were not delivered, because consumers have shunted their flows.
+	//
+	// +optional
+	Shunted int64 `json:"shunted,omitempty"`
+	// shuntedBytes that these packets had on the wire.
+	//
+	// +optional
+	ShuntedBytes int64 `json:"shuntedBytes,omitempty"`
+	// shuntedFlows that consumers have shunted now.
+	//
+	// +optional
+	ShuntedFlows int64 `json:"shuntedFlows,omitempty"`
+	// shuntsLost are shunted flows whose end no consumer was told of.
+	//
+	// +optional
+	ShuntsLost int64 `json:"shuntsLost,omitempty"`
 	// dropped packets, by reason; reasons without dropped packets are not listed.
 	//
 	// +optional

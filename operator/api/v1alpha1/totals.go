@@ -34,6 +34,10 @@ func (t *QueueTotals) Add(q *QueueStatus) {
 	t.DeliveredBytes += q.DeliveredBytes
 	t.Truncated += q.Truncated
 	t.TruncatedBytes += q.TruncatedBytes
+	t.Shunted += q.Shunted
+	t.ShuntedBytes += q.ShuntedBytes
+	t.ShuntedFlows += q.ShuntedFlows
+	t.ShuntsLost += q.ShuntsLost
 	t.UnreadBytes += q.UnreadBytes
 	for _, d := range q.Dropped {
 		i, there := slices.BinarySearchFunc(t.Dropped, d, func(have, d DropCount) int { return strings.Compare(have.Reason, d.Reason) })

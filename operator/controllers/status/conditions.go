@@ -50,7 +50,7 @@ func (r *Reconciler) fill(status *v1alpha1.CaptureStatus, s *subject) {
 		}
 	}
 	status.Queues, status.QueuesAttached = sums.Queues, sums.QueuesAttached
-	status.Seen, status.Delivered, status.Dropped = sums.Seen, sums.Delivered, sums.Dropped
+	status.Seen, status.Delivered, status.Shunted, status.Dropped = sums.Seen, sums.Delivered, sums.Shunted, sums.Dropped
 	status.Truncated, status.TruncatedBytes = sums.Truncated, sums.TruncatedBytes
 	status.Engines = sums.Engines
 
