@@ -138,6 +138,8 @@ type Cluster struct {
 	LongHeader bool
 	// WhenFull and WhenUnattended are the policies for packets to a queue that is full, or that has no consumer.
 	WhenFull, WhenUnattended QueuePolicy
+	// ShuntQuota is how many flows each consumer may have shunted, up to 1048576. It can change under consumers.
+	ShuntQuota uint32 `json:",omitempty"`
 	// Inline is set for the own queues of a ring in line, whose consumers decide which packets leave. It stays as
 	// long as the cluster exists.
 	Inline *Inline `json:",omitempty"`

@@ -63,6 +63,8 @@ func queueSettingsInRange(d *clusterDraft) *problem {
 		return problemf(v1.ReasonUnsupported, "spec.watermark %d: must be between 0 and 90 percent", s.Watermark)
 	case timeout != nil && (timeout.Duration < time.Millisecond || timeout.Duration > 10*time.Second):
 		return problemf(v1.ReasonUnsupported, "spec.watermarkTimeout %s: must be between 1ms and 10s", timeout.Duration)
+	case s.Consumers != nil && (s.Consumers.Shunt < 0 || s.Consumers.Shunt > v1.MaxShunts):
+		return problemf(v1.ReasonUnsupported, "spec.consumers.shunt %d: must be between 0 and %d flows", s.Consumers.Shunt, v1.MaxShunts)
 	}
 	if _, ok := balances[s.Balance]; !ok {
 		return problemf(v1.ReasonUnsupported, "spec.balance %q: must be Flow, FiveTuple, FourTuple, TwoTuple, TCPFiveTuple, BothEnds, RoundRobin or RxQueue", s.Balance)
@@ -175,8 +177,15 @@ func (d *clusterDraft) planned() capture.Cluster {
 		QueueBytes: d.queueBytes, Lanes: lanes, Watermark: uint32(uint64(d.queueBytes) * uint64(s.Watermark) / 100),
 		WatermarkTimeout: d.watermarkTimeout(), Inner: s.BalanceHeader == v1.BalanceHeaderInner, LongHeader: s.PacketHeader == v1.PacketHeaderLong,
 		Fragments: fragments[s.Fragments], WhenFull: policies[s.WhenFull], WhenUnattended: policies[s.WhenUnattended],
-		Inline: inlineOf(d.inline),
+		ShuntQuota: shuntQuota(s.Consumers), Inline: inlineOf(d.inline),
 	}
+}
+
+func shuntQuota(consumers *v1.Consumers) uint32 {
+	if consumers == nil {
+		return 0
+	}
+	return uint32(consumers.Shunt)
 }
 
 // watermarkTimeout is 0 in line, where packets wait for their consumer: it is woken for each.

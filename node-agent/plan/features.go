@@ -58,6 +58,7 @@ const (
 	featureInjectLibpcap        feature = "spec.consumers.injectLibpcap"
 	featureNamespaces           feature = "spec.consumers.namespaces"
 	featureNamespaceSelector    feature = "spec.consumers.namespaceSelector"
+	featureShunt                feature = "spec.consumers.shunt"
 	featureClusterFilter        feature = "spec.filter"
 )
 
@@ -74,7 +75,7 @@ var served = map[v1.Engine][]feature{
 		featureRules, featureRuleLearn, featureRuleQueue, featureRuleReflect, featureRuleIdleTimeout, featurePayload, featurePlugins,
 		featureSampling, featureSamplingByFlow, featureDefragment, featureHardwareTimestamps, featureQueuesPerRxQueue, featureInline,
 		featureBalanceTCPFiveTuple, featureBalanceBothEnds, featureBalanceRxQueue, featureInnerHeader, featureFragmentsWithFlow,
-		featureWhenFullSpread, featureWhenUnattendedSpread, featureLongHeader,
+		featureWhenFullSpread, featureWhenUnattendedSpread, featureLongHeader, featureShunt,
 	},
 	v1.EngineEBPF: {
 		featureTransparentMode1, featureTransparentMode2, featureRxQueues, featureVLANs,
@@ -174,6 +175,7 @@ func askedByQueues(s *v1.ClusterSpec) []feature {
 		a.when(s.Consumers.InjectLibpcap, featureInjectLibpcap)
 		a.when(len(s.Consumers.Namespaces) > 0, featureNamespaces)
 		a.when(s.Consumers.NamespaceSelector != nil, featureNamespaceSelector)
+		a.when(s.Consumers.Shunt != 0, featureShunt)
 	}
 	a.when(s.Filter != nil, featureClusterFilter)
 	return a

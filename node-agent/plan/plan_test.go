@@ -269,6 +269,37 @@ func TestAdviceIsForThisNode(t *testing.T) {
 	}
 }
 
+func shunting(name string, flows int32, rings ...string) v1.NodeCluster {
+	c := cluster(name, 2, rings...)
+	c.Spec.Consumers = &v1.Consumers{Shunt: flows}
+	return c
+}
+
+// The module gets the quota of each set of queues. A Cluster does not inherit its ring's, and the eBPF engine refuses one.
+func TestFlowsThatConsumersMayShunt(t *testing.T) {
+	for engine, planned := range map[v1.Engine]bool{v1.EngineKernelModule: true, v1.EngineEBPF: false} {
+		mirror := ring("mirror", func(s *v1.CaptureRingSpec) {
+			s.Engine, s.Queues, s.Consumers = engine, v1.Queues(1), &v1.Consumers{Shunt: 10}
+		})
+		got := Make(v1.NodeCaptureSpec{
+			Rings: []v1.NodeRing{mirror}, Clusters: []v1.NodeCluster{cluster("ids", 2, "mirror"), shunting("ips", 20, "mirror")},
+		}, facts())
+		quotas := map[string]uint32{}
+		for _, c := range got.Plans[engine].Clusters {
+			quotas[c.Name] = c.ShuntQuota
+		}
+		if planned {
+			assert.Equal(t, map[string]uint32{"mirror": 10, "ids": 0, "ips": 20}, quotas)
+			continue
+		}
+		assert.Equal(t, map[string]uint32{"ids": 0}, quotas)
+		for _, name := range []string{"mirror", "ips"} {
+			assert.Equal(t, v1.ReasonUnsupported, got.Clusters[name].Reason)
+			assert.Contains(t, got.Clusters[name].Message, "spec.consumers.shunt: engine EBPF does not do it: leave it out, or set spec.engine to KernelModule")
+		}
+	}
+}
+
 // A refused cluster leaves its ring and the other clusters.
 func TestRefusedClusters(t *testing.T) {
 	limit := resource.MustParse("15Mi")
@@ -280,6 +311,8 @@ func TestRefusedClusters(t *testing.T) {
 		"ring that is not there": {cluster("bad", 2, "nowhere"), v1.ReasonRingNotFound, `spec.rings names "nowhere"`},
 		"ring that was refused":  {cluster("bad", 2, "refused"), v1.ReasonRingNotAccepted, `ring "refused" does not feed it: spec.interfaces[0]`},
 		"no rings":               {cluster("bad", 2), v1.ReasonRingNotFound, "spec.rings is empty"},
+		"flows to shunt":         {shunting("bad", v1.MaxShunts+1, "good"), v1.ReasonUnsupported, "spec.consumers.shunt 1048577: must be between 0 and 1048576"},
+		"fewer than none":        {shunting("bad", -1, "good"), v1.ReasonUnsupported, "spec.consumers.shunt -1"},
 		"queues 0":               {cluster("bad", 0, "good"), v1.ReasonUnsupported, "spec.queues 0"},
 		"queues 100000":          {cluster("bad", 100000, "good"), v1.ReasonUnsupported, "spec.queues 100000"},
 		"rings of two engines":   {cluster("bad", 2, "good", "other"), v1.ReasonUnsupported, "different engines"},

@@ -47,6 +47,9 @@ func validateCluster(c capture.Cluster) error {
 	if c.Inline != nil {
 		return unsupported("in line needs the kernel module: this")
 	}
+	if c.ShuntQuota > 0 {
+		return unsupported("shunting flows needs the kernel module: this")
+	}
 	if c.Balance > capture.BalanceRxQueue || c.Fragments > capture.FragmentsWithFlow ||
 		max(c.WhenFull, c.WhenUnattended) > capture.PolicySpread {
 		return unsupported(fmt.Sprintf("balance type %d, fragments %d, whenFull %d, whenUnattended %d", c.Balance, c.Fragments,

@@ -105,6 +105,7 @@ func encodeCluster(c capture.Cluster, lanes int, generation uint64) ([]byte, err
 		WhenFull:       new(uint32(c.WhenFull)),
 		WhenUnattended: new(uint32(c.WhenUnattended)),
 		TimeoutUS:      new(uint32(min(c.WatermarkTimeout, maxTimeout).Microseconds())),
+		ShuntQuota:     unlessZero(c.ShuntQuota),
 	}
 	if c.Inline != nil {
 		request.Inline, request.HungMs = new(openBits(c.Inline)), new(uint32(c.Inline.HungAfter.Milliseconds()))

@@ -264,7 +264,21 @@ type Consumers struct {
 	//
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// shunt is how many flows each consumer of these queues may have shunted at a time, up to 1048576; 0, the default, is none.
+	// Packets of a flow that a consumer has shunted do not come to its queue any more; in line, they are dropped or leave without
+	// being asked about, as it says. Others go on getting them. A change applies to attached consumers: flows above a lower number
+	// stay shunted until they end, and none has an effect while it is 0. A Cluster does not inherit it. Flows are kept in kernel
+	// memory that counts as the consumer's, about 100 bytes each. It needs the kernel module.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1048576
+	Shunt int32 `json:"shunt,omitempty"`
 }
+
+// MaxShunts is the maximum of consumers.shunt.
+const MaxShunts = 1 << 20
 
 // Limits on what one node can have.
 const (

@@ -40,7 +40,7 @@ spec:
   sampling: {oneIn: 100, by: Flow}
   defragment: true
   timestamps: Hardware
-  consumers: {injectLibpcap: true, namespaces: [sensors, "*"], namespaceSelector: {matchLabels: {team: ids}}}
+  consumers: {injectLibpcap: true, namespaces: [sensors, "*"], namespaceSelector: {matchLabels: {team: ids}}, shunt: 1048576}
   filter:
     bpf: ip
     vlans: [0, 4094]
@@ -185,6 +185,8 @@ func TestWhatContradictsItself(t *testing.T) {
 		"a link that never comes":        {base + "  nic: {driver: {linkTimeout: 10m}}", "spec.nic.driver.linkTimeout", "between 1s and 5m"},
 		"a namespace with a capital":     {base + "  consumers: {namespaces: [Sensors]}", "spec.consumers.namespaces[0]", "[a-z0-9]"},
 		"a selector of no label":         {base + "  consumers: {namespaceSelector: {}}", "spec.consumers", "for all namespaces set namespaces: ['*']"},
+		"less than no flows":             {base + "  consumers: {shunt: -1}", "spec.consumers.shunt", "greater than or equal to 0"},
+		"more flows than can be":         {base + "  consumers: {shunt: 1048577}", "spec.consumers.shunt", "less than or equal to 1048576"},
 		"part of a namespace's name":     {base + "  consumers: {namespaces: ['team-*']}", "spec.consumers.namespaces[0]", "[a-z0-9]"},
 		"a rule to nowhere":              {rule("action: Queue"), "spec.filter.rules[0]", "action Queue needs queue"},
 		"a rule that passes to a queue":  {rule("action: Pass, queue: {cluster: c}"), "spec.filter.rules[0]", "no other action has it"},
