@@ -22,7 +22,7 @@ static struct reader *open_reader(const struct input *input, unsigned int thread
 
 	if (!reader)
 		FatalError("ringcap: out of memory");
-	reader->queue = ringcap_open(device_queue(input->name), 0, reason);
+	reader->queue = device_open_passive(device_queue(input->name), 0, reason);
 	if (!reader->queue)
 		FatalError("ringcap: thread %u of %u: %s", thread + 1, threads, reason);
 	ringcap_queue(reader->queue, &reader->about);

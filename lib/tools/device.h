@@ -3,6 +3,8 @@
 #ifndef DEVICE_H
 #define DEVICE_H
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +45,22 @@ static inline const char *device_queue(const char *device)
 	const char *name = device_after_prefix(device);
 
 	return name && !device_given(device) ? name : device;
+}
+
+/*
+ * ringcap_open for programs that only read. Packets of an in-line queue would wait for verdicts that they do not give, so
+ * it is refused. @reason has RINGCAP_ERRBUF_SIZE bytes.
+ */
+static inline struct ringcap *device_open_passive(const char *name, unsigned int flags, char *reason)
+{
+	struct ringcap *queue = ringcap_open(name, flags, reason);
+
+	if (!queue || !ringcap_is_inline(queue))
+		return queue;
+	ringcap_close(queue);
+	snprintf(reason, RINGCAP_ERRBUF_SIZE, "%.70s is in line: its packets wait for verdicts, which this program does not give", name);
+	errno = ENOTSUP;
+	return NULL;
 }
 
 #endif

@@ -15,6 +15,7 @@
 
 #include <ringcap/ringcap.h>
 
+#include "device.h"
 #include "monotonic.h"
 #include "number.h"
 
@@ -203,7 +204,7 @@ static bool check(struct check *c, const char *name, const char *address)
 	bool good;
 	int err;
 
-	c->queue = ringcap_open(name, 0, reason);
+	c->queue = device_open_passive(name, 0, reason);
 	if (!c->queue || ringcap_stats(c->queue, &c->before)) {
 		fprintf(stderr, "rccheck: %s: %s\n", name, reason);
 		return false;

@@ -80,18 +80,13 @@ static int open_multi(const struct options *o, struct reader *readers, char *rea
 	return n;
 }
 
-/* Packets of an in-line queue would wait for verdicts that nobody gives. */
 static struct ringcap *open_queue(const char *name, char *reason)
 {
-	struct ringcap *queue = ringcap_open(name, 0, reason);
+	struct ringcap *queue = device_open_passive(name, 0, reason);
 
 	if (!queue)
 		fprintf(stderr, "rcount: %s\n", reason);
-	if (!queue || !ringcap_is_inline(queue))
-		return queue;
-	fprintf(stderr, "rcount: %s is in line: its packets wait for verdicts, which rcount does not give\n", name);
-	ringcap_close(queue);
-	return NULL;
+	return queue;
 }
 
 int readers_open(const struct options *o, struct reader *readers)

@@ -16,6 +16,7 @@
 
 #include <ringcap/ringcap.h>
 
+#include "device.h"
 #include "filter.h"
 #include "ifname.h"
 #include "pcapng.h"
@@ -214,7 +215,7 @@ static int stream(const char *name, const char *expression)
 
 	if (expression && !filter_compile("rcstream", expression, &s.filter))
 		return 1;
-	s.queue = ringcap_open(name, RINGCAP_OPEN_SKIP, reason);
+	s.queue = device_open_passive(name, RINGCAP_OPEN_SKIP, reason);
 	if (!s.queue) {
 		fprintf(stderr, "rcstream: %s: %s\n", name, reason);
 		return 1;
