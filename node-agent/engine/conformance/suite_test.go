@@ -428,7 +428,7 @@ func (l *lab) requireQueues(t *testing.T, plan capture.Plan, c capture.Cluster, 
 		for i, e := range want[queue] {
 			e.require(t, got[i], fmt.Sprintf("packet %d of queue %v", i, id))
 		}
-		require.Equal(t, map[capture.DropReason]uint64{"full": 0, "unattended": 0, "nomem": 0}, s.Dropped)
+		require.Equal(t, map[capture.DropReason]uint64{"full": 0, "unattended": 0, "nomem": 0, "hung": 0}, s.Dropped)
 	}
 }
 
