@@ -22,12 +22,14 @@ eventually() {
 make_image() {
 	mkdir $image
 	tar -x -C $image -f /layer.tar
+	mount -o bind $image $image
 	mount -o bind /config $image/ringcap
 	mount -t tmpfs tmpfs $image/dev
 	cp -a /dev/null /dev/zero /dev/urandom $image/dev/
 	mount -t proc proc $image/proc
 	mount -t sysfs sysfs $image/sys
 	mount -t tmpfs -o uid=$nobody,gid=$nobody tmpfs $image/var/log/snort
+	mount -o remount,bind,ro $image
 }
 
 # make_nodes NAME: what the container runtime does: it makes nodes that every user in the container can open.
