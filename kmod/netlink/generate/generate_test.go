@@ -168,7 +168,7 @@ func TestUnknownIsRefused(t *testing.T) {
 		{"attributes: [name, queue]", "attributes: [name, queues-of]", `"queues-of"`},
 		{"name: sample\n    type: enum", "name: samples\n    type: enum", `"sample"`},
 		{"attribute-sets:", "attribute-set:", "attribute-set"},
-		{"inject, duplicated, spread, owned, memory]", "inject]", "cluster-get: do and dump"},
+		{"inject, duplicated, spread, owned, memory,", "inject,", "cluster-get: do and dump"},
 	} {
 		t.Run(test.to, func(t *testing.T) {
 			bad := strings.Replace(string(good), test.from, test.to, 1)
