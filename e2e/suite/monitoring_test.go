@@ -91,6 +91,11 @@ func TestMonitoring(t *testing.T) {
 		{action: Drop, match: {protocol: UDP, destinationPort: 53}}]}}`)
 	c.readyRing("suite-payload", `{interfaces: [{name: mirror0}], queues: 1, slots: 1024, engine: KernelModule,
 		nodeSelector: {matchLabels: {kubernetes.io/hostname: node-kmod}}, filter: {payload: [{name: request, text: GET}, {text: POST}]}}`)
+	// In line, between two cables whose other ends are down.
+	c.Cleanup(func() { c.on(kmod, "ip link del line0; ip link del line1; true") })
+	c.on(kmod, "set -e; for name in line0 line1; do ip link add $name type veth; ip link set $name up; done")
+	c.readyRing("suite-line", `{queues: 1, slots: 1024, inline: {pairs: [{interfaces: [line0, line1]}]},
+		nodeSelector: {matchLabels: {kubernetes.io/hostname: node-kmod}}}`)
 	bin := c.startPrometheus()
 	require.NoError(t, c.replay("sent").send())
 	c.until(60, "every query of dashboards, rules and alerts is answered", func() {
