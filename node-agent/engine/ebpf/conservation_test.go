@@ -83,7 +83,7 @@ func TestConservationFastConsumers(t *testing.T) {
 		require.NoError(t, err)
 		stats := observed.Clusters["mirror"].Queues[q]
 		require.EqualValues(t, len(packets), stats.Delivered)
-		require.Equal(t, map[capture.DropReason]uint64{"full": 0, "unattended": 0, "nomem": 0}, stats.Dropped)
+		require.Equal(t, map[capture.DropReason]uint64{"full": 0, "unattended": 0, "nomem": 0, "hung": 0}, stats.Dropped)
 		require.True(t, stats.Attached)
 		total += len(packets)
 		requireSequence(t, packets)
@@ -150,7 +150,7 @@ func TestUnattendedQueueIsCounted(t *testing.T) {
 
 	stats := l.observe(e).Clusters["mirror"].Queues[0]
 	require.EqualValues(t, 5, stats.Delivered)
-	require.Equal(t, map[capture.DropReason]uint64{"full": 0, "unattended": 17, "nomem": 0}, stats.Dropped)
+	require.Equal(t, map[capture.DropReason]uint64{"full": 0, "unattended": 17, "nomem": 0, "hung": 0}, stats.Dropped)
 }
 
 func TestTwoRingsOnOneInterfaceAndOneRingToTwoClusters(t *testing.T) {

@@ -104,7 +104,7 @@ func TestEngineKilledUnderTraffic(t *testing.T) {
 				total += len(packets)
 				stats := l.observe(e).Clusters["mirror"].Queues[q]
 				require.EqualValues(t, len(packets), stats.Delivered)
-				require.Equal(t, map[capture.DropReason]uint64{"full": 0, "unattended": 0, "nomem": 0}, stats.Dropped)
+				require.Equal(t, map[capture.DropReason]uint64{"full": 0, "unattended": 0, "nomem": 0, "hung": 0}, stats.Dropped)
 			}
 			require.Equal(t, 4*portion, total)
 			l.apply(e, capture.Plan{Clusters: plan.Clusters})
