@@ -66,12 +66,6 @@ static u32 rc_balance_stand_in(const struct rc_cluster_config *config, const str
 	return found;
 }
 
-/* Whether the consumer of queue @index has shunted the flow of @pkt, which is counted then. */
-static __always_inline bool rc_balance_shunts(const struct rc_cluster_config *config, u32 index, struct rc_packet *pkt)
-{
-	return unlikely(READ_ONCE(config->shunting)) && rc_shunt_takes(config->queues[index], pkt);
-}
-
 /* Returns the queue that took or dropped @pkt. RC_BALANCE_NOWHERE if the stand-in already has the other copy. */
 static u32 rc_balance_give(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt,
 			   const struct rc_balance_way *way)
@@ -81,7 +75,7 @@ static u32 rc_balance_give(struct rc_cluster *cluster, const struct rc_cluster_c
 	u64 bound = U64_MAX;
 	u32 tries, index;
 
-	if (rc_balance_shunts(config, way->home, pkt))
+	if (rc_cluster_is_shunted(config, way->home, pkt))
 		return way->home;
 	if ((attended ? config->options.when_full : config->options.when_unattended) == RINGCAP_POLICY_DROP)
 		goto at_home;
@@ -93,7 +87,7 @@ static u32 rc_balance_give(struct rc_cluster *cluster, const struct rc_cluster_c
 			break;
 		if (index == way->except)
 			return RC_BALANCE_NOWHERE;
-		if (rc_balance_shunts(config, index, pkt)) {
+		if (rc_cluster_is_shunted(config, index, pkt)) {
 			rc_account_add(this_cpu_ptr(cluster->balance_account)->spread, 1);
 			return index;
 		}
@@ -161,27 +155,38 @@ static u32 rc_balance_seed(struct rc_cluster *cluster, const struct rc_cluster_c
 	}
 }
 
+/* Fills in @pkt for the slots of this cluster, but for the hash. The flow to hash, or NULL if the cluster does not. */
+static const struct rc_flow *rc_balance_describe(const struct rc_cluster_config *config, struct rc_packet *pkt,
+						 struct rc_flow *whole)
+{
+	rc_cluster_describe_slot(config, pkt);
+	if (!config->hashed)
+		return NULL;
+	if (!pkt->parsed)
+		rc_packet_parse(pkt);
+	return rc_balance_flow(config, pkt, whole);
+}
+
+/* The queue of a packet with @flow, which rc_balance_describe gave, if the cluster does not balance by both ends. */
+static u32 rc_balance_choose(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt,
+			     const struct rc_flow *flow)
+{
+	if (flow)
+		pkt->hash = rc_flow_hash(flow, rc_flow_balance(flow, config->balance), config->key);
+	return config->nr_queues > 1 ? rc_cluster_choose(cluster, config, pkt) : 0;
+}
+
 void rc_balance_deliver(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt)
 {
 	struct rc_balance_way way = { .except = RC_BALANCE_NOWHERE };
 	struct rc_flow whole rc_uninitialized;
-	const struct rc_flow *flow;
+	const struct rc_flow *flow = rc_balance_describe(config, pkt, &whole);
 
-	pkt->hash = 0;
-	pkt->hashed = config->hashed;
-	pkt->hdr_len = config->hdr_len;
-	if (config->hashed) {
-		if (!pkt->parsed)
-			rc_packet_parse(pkt);
-		flow = rc_balance_flow(config, pkt, &whole);
-		if (config->balance == RINGCAP_BALANCE_BOTH_ENDS) {
-			rc_balance_both_ends(cluster, config, pkt, flow);
-			return;
-		}
-		pkt->hash = rc_flow_hash(flow, rc_flow_balance(flow, config->balance), config->key);
+	if (flow && config->balance == RINGCAP_BALANCE_BOTH_ENDS) {
+		rc_balance_both_ends(cluster, config, pkt, flow);
+		return;
 	}
-	if (config->nr_queues > 1)
-		way.home = rc_cluster_choose(cluster, config, pkt);
+	way.home = rc_balance_choose(cluster, config, pkt, flow);
 	way.seed = rc_balance_seed(cluster, config, pkt);
 	rc_balance_give(cluster, config, pkt, &way);
 }
@@ -189,18 +194,8 @@ void rc_balance_deliver(struct rc_cluster *cluster, const struct rc_cluster_conf
 u32 rc_balance_home(struct rc_cluster *cluster, const struct rc_cluster_config *config, struct rc_packet *pkt)
 {
 	struct rc_flow whole rc_uninitialized;
-	const struct rc_flow *flow;
 
-	pkt->hash = 0;
-	pkt->hashed = config->hashed;
-	pkt->hdr_len = config->hdr_len;
-	if (config->hashed) {
-		if (!pkt->parsed)
-			rc_packet_parse(pkt);
-		flow = rc_balance_flow(config, pkt, &whole);
-		pkt->hash = rc_flow_hash(flow, rc_flow_balance(flow, config->balance), config->key);
-	}
-	return config->nr_queues > 1 ? rc_cluster_choose(cluster, config, pkt) : 0;
+	return rc_balance_choose(cluster, config, pkt, rc_balance_describe(config, pkt, &whole));
 }
 
 /* ---- configuration and account ---- */

@@ -162,17 +162,30 @@ static __always_inline u32 rc_cluster_choose(struct rc_cluster *cluster, const s
 	}
 }
 
-/* Fills in @pkt for the slots of this cluster. */
-static __always_inline void rc_cluster_describe(const struct rc_cluster_config *config, struct rc_packet *pkt)
+/* Fills in @pkt for the slots of this cluster, but for the hash. */
+static __always_inline void rc_cluster_describe_slot(const struct rc_cluster_config *config, struct rc_packet *pkt)
 {
 	pkt->hash = 0;
 	pkt->hashed = config->hashed;
 	pkt->hdr_len = config->hdr_len;
+}
+
+/* Fills in @pkt for the slots of this cluster. */
+static __always_inline void rc_cluster_describe(const struct rc_cluster_config *config, struct rc_packet *pkt)
+{
+	rc_cluster_describe_slot(config, pkt);
 	if (config->hashed) {
 		if (!pkt->parsed)
 			rc_packet_parse(pkt);
 		pkt->hash = rc_flow_hash(&pkt->flow, config->balance, config->key);
 	}
+}
+
+/* Whether the consumer of queue @index has shunted the flow of @pkt, which is counted then. */
+static __always_inline bool rc_cluster_is_shunted(const struct rc_cluster_config *config, u32 index,
+						  struct rc_packet *pkt)
+{
+	return unlikely(READ_ONCE(config->shunting)) && rc_shunt_takes(config->queues[index], pkt);
 }
 
 /* Gives @pkt to the queue that a rule names. It exists as long as the rule. Bottom halves off, under RCU. */
@@ -181,9 +194,8 @@ static inline void rc_cluster_direct(struct rc_cluster *cluster, u32 index, stru
 	const struct rc_cluster_config *config = rcu_dereference(cluster->config);
 
 	rc_cluster_describe(config, pkt);
-	if (unlikely(READ_ONCE(config->shunting)) && rc_shunt_takes(config->queues[index], pkt))
-		return;
-	rc_queue_deliver(config->queues[index], pkt);
+	if (!rc_cluster_is_shunted(config, index, pkt))
+		rc_queue_deliver(config->queues[index], pkt);
 }
 
 /*
