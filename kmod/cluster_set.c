@@ -65,9 +65,7 @@ static void rc_cluster_prepare(const struct rc_cluster *cluster, const struct rc
 	config->hdr_len = spec->metadata ? sizeof(struct ringcap_slot) : RINGCAP_SLOT_SHORT;
 	config->usually_special = rc_balance_is_special(spec->balance, &spec->options, config->nr_queues,
 							config->hashed);
-	config->special = config->usually_special;
 	config->usual_path = rc_cluster_path(spec, config);
-	config->path = config->usual_path;
 	memcpy(config->key, spec->has_key ? spec->key : cluster->key, sizeof(config->key));
 	for (i = 0; i < ARRAY_SIZE(config->key); i++)
 		config->key[i] = rc_le64(config->key[i]);
