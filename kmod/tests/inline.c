@@ -56,22 +56,13 @@ int rt_line_set_ring(const struct rt_line *line)
 	return rt_call(&message, NULL, NULL);
 }
 
-static void rt_line_open_end(struct rt_line_end *end, const char *interface)
+static void rt_line_open_end(struct rt_end *end, const char *interface)
 {
-	struct rt_cluster shape = { .name = end->cluster, .lane_size = 4 * RT_LANE_SIZE, .metadata = 1 };
-	struct rt_ring ring = { .name = end->ring, .outputs = { end->cluster } };
 	char path[64];
 
 	snprintf(path, sizeof(path), "/sys/class/net/%s/queues/rx-0/rps_cpus", interface);
 	RT_CHECK(rt_write_file(path, "1"), "steering: %m");
-	snprintf(end->cluster, sizeof(end->cluster), "%s-%d", interface, getpid());
-	snprintf(end->ring, sizeof(end->ring), "at-%s-%d", interface, getpid());
-	end->ifindex = rt_ifindex(interface);
-	end->sender = rt_sender_open(interface);
-	RT_EQUAL(rt_cluster_set(&shape), 0);
-	ring.taps[0] = (struct rt_tap){ .ifindex = end->ifindex, .direction = RINGCAP_DIRECTION_RX };
-	RT_EQUAL(rt_ring_set(&ring), 0);
-	rt_queue_open(&end->queue, end->cluster, 0);
+	rt_end_open(end, interface, 4 * RT_LANE_SIZE);
 }
 
 /* @queues: transmit queues of @a, 0 = any number. */
@@ -140,7 +131,7 @@ void rt_line_stats(const struct rt_line *line, u64 *ring, u64 *cluster)
 		rt_get_stats(RINGCAP_CMD_QUEUE_GET, NLM_F_DUMP, line->cluster, cluster);
 }
 
-static u64 rt_line_lost(const u64 *stats)
+u64 rt_line_lost(const u64 *stats)
 {
 	return stats[RINGCAP_INLINE_TOO_LONG] + stats[RINGCAP_INLINE_REFUSED] + stats[RINGCAP_INLINE_NOMEM] +
 	       stats[RINGCAP_INLINE_DOWN];

@@ -11,16 +11,10 @@
 #ifndef RT_INLINE_H
 #define RT_INLINE_H
 
+#include "end.h"
 #include "fixture.h"
 
 #define RT_OPEN_ALL (RINGCAP_OPEN_UNATTENDED | RINGCAP_OPEN_FULL | RINGCAP_OPEN_HUNG)
-
-struct rt_line_end {
-	char ring[32], cluster[32];
-	u32 ifindex;
-	int sender;
-	struct rt_queue queue;
-};
 
 /**
  * struct rt_line - the pair
@@ -44,7 +38,7 @@ struct rt_line {
 	u32 filter_len;
 	char ring[32], cluster[32];
 	u32 a1, b1;
-	struct rt_line_end a, b;
+	struct rt_end a, b;
 };
 
 /* Makes everything; the settings are filled in already. */
@@ -57,6 +51,9 @@ int rt_line_set_ring(const struct rt_line *line);
 
 /* Of the ring, or summed over the cluster's queues. */
 void rt_line_stats(const struct rt_line *line, u64 *ring, u64 *cluster);
+
+/* Of @stats, packets that were to leave and did not. */
+u64 rt_line_lost(const u64 *stats);
 
 /* Waits until nothing is under way, then checks that the accounts add up; returns the cluster's part in @stats. */
 void rt_line_check(const struct rt_line *line, u64 sent, u64 *stats);

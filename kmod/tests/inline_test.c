@@ -21,7 +21,7 @@
 /* ---- packets pass unharmed ---- */
 
 /* Sends packets at @from in batches, answers for them by @judge, and reads what comes out at @to. */
-static void rt_line_carry(struct rt_queue *queue, struct rt_line_end *from, struct rt_line_end *to,
+static void rt_line_carry(struct rt_queue *queue, struct rt_end *from, struct rt_end *to,
 			  const struct rt_traffic *traffic, u32 count)
 {
 	u64 deadline = rt_now() + RT_PATIENCE_NS;
@@ -166,11 +166,6 @@ static u8 rt_judge_merged(const struct ringcap_slot *slot, const u8 *packet, str
 	merged[0] += !!(slot->flags & RINGCAP_SLOT_MERGED);
 	merged[1] += !!(slot->flags & RINGCAP_SLOT_CSUM_PARTIAL);
 	return RINGCAP_VERDICT_PASS;
-}
-
-static u64 rt_line_lost(const u64 *stats)
-{
-	return stats[RINGCAP_INLINE_TOO_LONG] + stats[RINGCAP_INLINE_REFUSED] + stats[RINGCAP_INLINE_NOMEM] + stats[RINGCAP_INLINE_DOWN];
 }
 
 RT_CASE(inline_tcp)
@@ -483,7 +478,7 @@ static int rt_inject(const struct rt_queue *queue, u64 position, u8 kind, u32 le
 }
 
 /* What an end has got so far, in @kinds: [0] others' packets, [1] the consumer's own. */
-static void rt_count_end(struct rt_line_end *end, u64 *kinds, u64 total, u64 own)
+static void rt_count_end(struct rt_end *end, u64 *kinds, u64 total, u64 own)
 {
 	rt_ring_wait(end->ring, total);
 	rt_queue_read(&end->queue, rt_count_kinds, kinds);

@@ -8,6 +8,7 @@
  * Rings on a0 and b0 receive what came through.
  */
 #define _GNU_SOURCE
+#include "end.h"
 #include "faults.h"
 #include "fixture.h"
 #include "link.h"
@@ -17,33 +18,11 @@
 #include <pthread.h>
 #include <unistd.h>
 
-struct rt_end {
-	char ring[32], cluster[32];
-	u32 ifindex;
-	int sender;
-	struct rt_queue queue;
-};
-
 struct rt_bridge {
 	char ab[32], ba[32];
 	u32 a1, b1;
 	struct rt_end a, b;
 };
-
-static void rt_end_open(struct rt_end *end, const char *interface)
-{
-	struct rt_cluster shape = { .name = end->cluster, .lane_size = RT_LANE_SIZE, .metadata = 1 };
-	struct rt_ring ring = { .name = end->ring, .outputs = { end->cluster } };
-
-	snprintf(end->cluster, sizeof(end->cluster), "%s-%d", interface, getpid());
-	snprintf(end->ring, sizeof(end->ring), "at-%s-%d", interface, getpid());
-	end->ifindex = rt_ifindex(interface);
-	end->sender = rt_sender_open(interface);
-	RT_EQUAL(rt_cluster_set(&shape), 0);
-	ring.taps[0] = (struct rt_tap){ .ifindex = end->ifindex, .direction = RINGCAP_DIRECTION_RX };
-	RT_EQUAL(rt_ring_set(&ring), 0);
-	rt_queue_open(&end->queue, end->cluster, 0);
-}
 
 /* A ring that reflects everything on interface @from out of interface @to. */
 static void rt_reflect(const char *name, u32 from, u32 direction, u32 to)
@@ -67,8 +46,8 @@ static void rt_bridge_open(struct rt_bridge *bridge)
 	snprintf(bridge->ba, sizeof(bridge->ba), "ba-%d", getpid());
 	rt_reflect(bridge->ab, bridge->a1, RINGCAP_DIRECTION_RX, bridge->b1);
 	rt_reflect(bridge->ba, bridge->b1, RINGCAP_DIRECTION_RX, bridge->a1);
-	rt_end_open(&bridge->a, "a0");
-	rt_end_open(&bridge->b, "b0");
+	rt_end_open(&bridge->a, "a0", RT_LANE_SIZE);
+	rt_end_open(&bridge->b, "b0", RT_LANE_SIZE);
 }
 
 static void rt_bridge_close(struct rt_bridge *bridge)
