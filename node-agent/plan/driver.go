@@ -126,10 +126,6 @@ func (f DriverFact) called() string {
 }
 
 func (f Facts) driver(iface string) DriverFact {
-	for _, i := range f.Interfaces {
-		if i.Name == iface {
-			return i.DriverFact
-		}
-	}
-	return DriverFact{}
+	found, _ := f.named(iface)
+	return found.DriverFact
 }

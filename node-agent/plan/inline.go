@@ -107,14 +107,6 @@ func (f *Facts) hasInPair(ring, name string) bool {
 	return there && slices.ContainsFunc(f.Taps[ring], func(t capture.Tap) bool { return t.Index == iface.Index && t.Peer != 0 })
 }
 
-func (f *Facts) named(name string) (Interface, bool) {
-	i := slices.IndexFunc(f.Interfaces, func(i Interface) bool { return i.Name == name })
-	if i < 0 {
-		return Interface{}, false
-	}
-	return f.Interfaces[i], true
-}
-
 // tapPairs finds the taps of a ring in line.
 func (d *ringDraft) tapPairs() *problem {
 	var first *problem

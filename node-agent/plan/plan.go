@@ -101,6 +101,15 @@ type Facts struct {
 	Compile func(expression string, snapLen uint32) ([]bpf.RawInstruction, error)
 }
 
+// named returns the node's interface of that name.
+func (f *Facts) named(name string) (Interface, bool) {
+	i := slices.IndexFunc(f.Interfaces, func(i Interface) bool { return i.Name == name })
+	if i < 0 {
+		return Interface{}, false
+	}
+	return f.Interfaces[i], true
+}
+
 // Verdict is the decision about a ring or a set of queues. It does not tell whether the decision was carried out.
 type Verdict struct {
 	// Planned means that it is in the plan of Engine.

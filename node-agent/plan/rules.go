@@ -113,12 +113,12 @@ func (d *ringDraft) readTarget(r *v1.Rule) (capture.Target, error) {
 	case v1.RuleQueue:
 		return d.readQueue(r.Queue)
 	case v1.RuleReflect:
-		i := slices.IndexFunc(d.facts.Interfaces, func(i Interface) bool { return i.Name == r.ReflectTo })
-		if i < 0 {
+		iface, there := d.facts.named(r.ReflectTo)
+		if !there {
 			return capture.Target{}, fmt.Errorf("reflectTo %q: this node has no such interface; it has %s",
 				r.ReflectTo, listInterfaces(d.facts.Interfaces))
 		}
-		return capture.Target{Interface: r.ReflectTo, Index: d.facts.Interfaces[i].Index}, nil
+		return capture.Target{Interface: r.ReflectTo, Index: iface.Index}, nil
 	}
 	return capture.Target{}, nil
 }

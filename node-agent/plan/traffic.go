@@ -116,11 +116,8 @@ func (d *ringDraft) runsSinceBefore(tap capture.Tap) bool {
 }
 
 func (f Facts) nodeTraffic(iface string) string {
-	i := slices.IndexFunc(f.Interfaces, func(i Interface) bool { return i.Name == iface })
-	if i < 0 {
-		return ""
-	}
-	return f.Interfaces[i].NodeTraffic
+	found, _ := f.named(iface)
+	return found.NodeTraffic
 }
 
 // mayReplaceDriver reports whether the driver of an interface that carries the node's own traffic may be replaced.
