@@ -45,10 +45,10 @@ func validateCluster(c capture.Cluster) error {
 		return err
 	}
 	if c.Inline != nil {
-		return unsupported("in line needs the kernel module: this")
+		return unsupported("in line needs the kernel module")
 	}
 	if c.ShuntQuota > 0 {
-		return unsupported("shunting flows needs the kernel module: this")
+		return unsupported("shunting flows needs the kernel module")
 	}
 	if c.Balance > capture.BalanceRxQueue || c.Fragments > capture.FragmentsWithFlow ||
 		max(c.WhenFull, c.WhenUnattended) > capture.PolicySpread {
