@@ -81,16 +81,22 @@ func (t *target) chartTag() (name.Tag, error) {
 	return repository.Tag(t.chart.version), err
 }
 
-func (t *target) pushChart() error {
+// chartImage returns the chart as an image for this registry, with its tag and its digest.
+func (t *target) chartImage() (name.Tag, v1.Image, v1.Hash, error) {
 	tag, err := t.chartTag()
 	if err != nil {
-		return err
+		return name.Tag{}, nil, v1.Hash{}, err
 	}
 	image, err := t.chart.image()
 	if err != nil {
-		return err
+		return name.Tag{}, nil, v1.Hash{}, err
 	}
 	digest, err := image.Digest()
+	return tag, image, digest, err
+}
+
+func (t *target) pushChart() error {
+	tag, image, digest, err := t.chartImage()
 	if err != nil {
 		return err
 	}

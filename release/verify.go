@@ -86,15 +86,7 @@ func (t *target) verifyTag(tag name.Tag, want v1.Hash) error {
 }
 
 func (t *target) verifyChart() error {
-	tag, err := t.chartTag()
-	if err != nil {
-		return err
-	}
-	image, err := t.chart.image()
-	if err != nil {
-		return err
-	}
-	digest, err := image.Digest()
+	tag, _, digest, err := t.chartImage()
 	if err != nil {
 		return err
 	}
