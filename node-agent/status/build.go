@@ -136,19 +136,13 @@ func absent(r datapath.Report) string {
 }
 
 func queueStatus(number int, queue capture.QueueStats) v1.QueueStatus {
-	status := v1.QueueStatus{
+	return v1.QueueStatus{
 		Queue: int32(number), Attached: queue.Attached,
 		Delivered: int64(queue.Delivered), DeliveredBytes: int64(queue.DeliveredBytes), UnreadBytes: int64(queue.UnreadBytes),
 		Truncated: int64(queue.Truncated), TruncatedBytes: int64(queue.TruncatedBytes),
 		Shunted: int64(queue.Shunted), ShuntedBytes: int64(queue.ShuntedBytes), ShuntedFlows: int64(queue.ShuntedFlows),
-		ShuntsLost: int64(queue.ShuntsLost),
+		ShuntsLost: int64(queue.ShuntsLost), Dropped: countsOf(capture.DropReasons, queue.Dropped),
 	}
-	for _, reason := range capture.DropReasons {
-		if packets := queue.Dropped[reason]; packets > 0 {
-			status.Dropped = append(status.Dropped, v1.DropCount{Reason: string(reason), Packets: int64(packets)})
-		}
-	}
-	return status
 }
 
 // problem is an object that is not as its spec asks.
