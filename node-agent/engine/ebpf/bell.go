@@ -60,6 +60,24 @@ func loadBell(object *ebpf.CollectionSpec, bells, consumers, doorbells *ebpf.Map
 // the kernel does not wait for the allocator's locks, and has none if the CPU was interrupted while it held one.
 const bellTries = 100
 
+// makeRoomForTimers leaves free objects of a timer's size in the kernel's allocator. Some kernels (seen: 6.18.44, not
+// Debian's 7) take memory for a timer only from there, and never add a page to it: after some hundred queues, all others
+// failed for good. The kernel keeps a pipe in an object of the same size, and frees it when the pipe is closed.
+func makeRoomForTimers() {
+	const pipes = 64 // three pages of such objects
+	var ends []int
+	for range pipes {
+		var pipe [2]int
+		if unix.Pipe2(pipe[:], unix.O_CLOEXEC) != nil {
+			break // as many as there are descriptors for
+		}
+		ends = append(ends, pipe[:]...)
+	}
+	for _, end := range ends {
+		_ = unix.Close(end)
+	}
+}
+
 // resetBell prepares the bell at an index for a consumer that has not slept yet.
 func (t *tables) resetBell(index uint32) error { return t.prepareBell(bellRequest{Place: index}) }
 
@@ -71,7 +89,10 @@ func (t *tables) resumeBell(index uint32) error {
 func (t *tables) prepareBell(request bellRequest) error {
 	err := t.tryPrepareBell(request)
 	for try := 1; errors.Is(err, unix.ENOMEM) && try < bellTries; try++ {
-		time.Sleep(time.Millisecond)
+		if try > 1 {
+			time.Sleep(time.Millisecond)
+		}
+		makeRoomForTimers()
 		err = t.tryPrepareBell(request)
 	}
 	return err
