@@ -139,9 +139,12 @@ func (r *Runner) build(report datapath.Report) v1.NodeCaptureStatus {
 	return built
 }
 
+// toFinish is enough for hundreds of rings on a busy machine, and within the 90 seconds that systemd gives a service.
+const toFinish = 75 * time.Second
+
 // finish prints the account and removes everything unless the options keep it.
 func (r *Runner) finish() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), toFinish)
 	defer cancel()
 	r.publish(ctx, r.Reconciler.Observe(ctx, r.last))
 	fmt.Fprint(r.Options.Out, accountText(r.build(r.last)))

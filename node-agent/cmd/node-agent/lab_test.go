@@ -186,8 +186,8 @@ func (p *process) wait() error {
 	case err := <-p.exited:
 		p.exited <- err
 		return err
-	case <-time.After(30 * time.Second):
-		return fmt.Errorf("%s did not end in 30 seconds", p.Path)
+	case <-time.After(90 * time.Second):
+		return fmt.Errorf("%s did not end in 90 seconds", p.Path)
 	}
 }
 
