@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -30,7 +31,8 @@ func (c *Case) sends(namespace, part string, count int) ([]sender, func() error)
 	for _, pod := range c.podsOf(namespace, "part="+part) {
 		senders = append(senders, sender{pod, count})
 		all.Go(func() error {
-			_, err := c.exec(&pod, "", "send", "192.0.2.1", "9", fmt.Sprint(count))
+			// A packet a millisecond, or what an emulated node makes of that on a busy machine.
+			_, err := c.execWithin(15*time.Minute, &pod, "", "send", "192.0.2.1", "9", fmt.Sprint(count))
 			return err
 		})
 	}

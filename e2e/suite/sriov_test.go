@@ -73,7 +73,7 @@ func (c *Case) startMultus() {
 	})
 	c.applyFile(c.file("pool.yaml"), "--cascade=foreground")
 	c.poolHasFunction(120)
-	c.until(60, "Multus serves", func() { c.on(kmod, "ls /etc/cni/net.d/00-multus.conf") })
+	c.until(300, "Multus serves", func() { c.on(kmod, "ls /etc/cni/net.d/00-multus.conf") })
 }
 
 // poolIsOwned: the ring tells what is in its pool. Whose configuration is there already keeps it; when it is removed, the operator writes
