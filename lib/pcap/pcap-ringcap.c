@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -516,14 +517,25 @@ static struct ringcap *open_adhoc(pcap_t *p, char *reason)
 }
 
 /*
+ * The program's name. The kernel's is of this thread, and programs can change it; argv[0] some overwrite, to show in ps
+ * what they do.
+ */
+static int is_called(const char *name)
+{
+	char comm[16] = "";
+
+	return !strcmp(program_invocation_short_name, name) || (!prctl(PR_GET_NAME, comm) && !strcmp(comm, name));
+}
+
+/*
  * Returns true if this program writes into packets. A queue's memory is read-only, so the write would kill the program.
- * arpwatch swaps the bytes of ARP packets in place.
+ * arpwatch swaps the bytes of ARP packets in place. pmacctd, which overwrites argv[0], moves headers.
  */
 static int writes_into_packets(void)
 {
 	const char *asked = secure_getenv(COPY_ENV);
 
-	return asked && *asked ? strcmp(asked, "0") != 0 : !strcmp(program_invocation_short_name, "arpwatch");
+	return asked && *asked ? strcmp(asked, "0") != 0 : is_called("arpwatch") || is_called("pmacctd");
 }
 
 /*

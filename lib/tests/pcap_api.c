@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -354,7 +355,7 @@ static void test_filter_of_metadata(void)
 	pcap_close(p);
 }
 
-/* As arpwatch does. */
+/* As arpwatch and pmacctd do. */
 static void write_into(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
 {
 	struct seen *s = (void *)user;
@@ -383,6 +384,10 @@ static void test_program_that_writes(void)
 	CHECK(!unsetenv("RINGCAP_PCAP_COPY"));
 	program_invocation_short_name = "arpwatch";
 	write_into_all();
+	program_invocation_short_name = "Core Process";
+	CHECK_EQ(prctl(PR_SET_NAME, "pmacctd"), 0);
+	write_into_all();
+	CHECK_EQ(prctl(PR_SET_NAME, "pcap_api"), 0);
 	program_invocation_short_name = "pcap_api";
 }
 
