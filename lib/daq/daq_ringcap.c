@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libdaq's module "ringcap". Snort 3 and other programs on libdaq 3 read queues with it, one queue per instance. The
- * In passive mode it counts verdicts, and they change nothing. In inline mode, on a queue of an in-line cluster, each
- * packet waits in the kernel for the verdict on its message. See daq-ringcap(7).
+ * libdaq's module "ringcap". Snort 3 and other programs on libdaq 3 read queues with it, one queue per instance. In
+ * passive mode verdicts are counted. In inline mode, on a queue of an in-line cluster, each packet waits in the kernel
+ * for the verdict on its message. In both modes verdicts on flows shunt them (shunts.h). See daq-ringcap(7).
  *
  * Messages point into the queue's memory. Programs finalise them in any order. A queue takes packets back only in the
  * order in which it gave them. So for each packet that it has not given back, the instance notes whether it is done:
@@ -35,9 +35,11 @@
 
 #include "device.h"
 #include "metadata.h"
+#include "number.h"
+#include "shunts.h"
 #include "verdicts.h"
 
-#define MODULE_VERSION	2
+#define MODULE_VERSION	3
 #define POOL_DEFAULT	256U
 #define WINDOW		65536U	/* the number of packets that libringcap lends; a power of two */
 #define NSEC_PER_SEC	1000000000ULL
@@ -50,6 +52,7 @@ struct message {
 	struct message *next_free;
 	DAQ_PktDecodeData_t decoded;
 	uint64_t position;	/* in line: by which a verdict names the packet */
+	const uint8_t *captured;	/* in the queue, as the program cannot change it */
 	uint32_t caplen;
 	uint32_t packet;	/* its number, see window */
 	bool lent;		/* the program has it */
@@ -73,6 +76,8 @@ struct instance {
 	bool readonly;			/* in line: no copies, and nothing is replaced */
 	uint8_t *copies;		/* one for each message, or NULL */
 	struct verdicts verdicts;
+	struct shunts shunts;
+	bool no_shunt;
 	uint64_t cut;			/* in line: blocked instead of replaced, because the ring has cut them */
 	struct bpf_program filter;	/* no instructions = everything passes */
 	uint64_t metadata;		/* last given to the filter, see metadata.h */
@@ -88,9 +93,15 @@ struct instance {
 
 static DAQ_BaseAPI_t daq;
 
-static const DAQ_VariableDesc_t variables[] = {
-	{ "report", "At the end, print the queue's account on standard error: what was lost, and why", DAQ_VAR_DESC_FORBIDS_ARGUMENT },
-	{ "readonly", "In line, do not copy packets, and do not replace any", DAQ_VAR_DESC_FORBIDS_ARGUMENT },
+enum { REPORT, READONLY, NO_SHUNT, SHUNT_IDLE, VARIABLES };
+
+static const DAQ_VariableDesc_t variables[VARIABLES] = {
+	[REPORT] = { "report", "At the end, print the queue's account on standard error: what was lost, and why",
+		     DAQ_VAR_DESC_FORBIDS_ARGUMENT },
+	[READONLY] = { "readonly", "In line, do not copy packets, and do not replace any", DAQ_VAR_DESC_FORBIDS_ARGUMENT },
+	[NO_SHUNT] = { "no_shunt", "Verdicts on flows are on their packets alone, and shunt nothing", DAQ_VAR_DESC_FORBIDS_ARGUMENT },
+	[SHUNT_IDLE] = { "shunt_idle", "Seconds without a packet after which a shunted flow comes again, 1 to 1000000 (180)",
+			 DAQ_VAR_DESC_REQUIRES_ARGUMENT },
 };
 
 /* ---------------------------------------------------------------- the command line */
@@ -143,25 +154,64 @@ static int check_queue(struct instance *in)
 	return DAQ_ERROR_NOTSUP;
 }
 
+static int number_of(const char *key)
+{
+	int i = 0;
+
+	while (i < VARIABLES && strcmp(key, variables[i].name))
+		i++;
+	return i;
+}
+
+static int set_idle(struct instance *in, const char *value)
+{
+	double seconds;
+
+	if (!value || !parse_number(value, SHUNTS_IDLE_MAX_S, &seconds) || seconds < 1 || seconds != (uint32_t)seconds) {
+		daq.set_errbuf(in->modinst, "ringcap: variable shunt_idle=%s: it is a number of seconds from 1 to %d",
+			       value ? value : "", SHUNTS_IDLE_MAX_S);
+		return DAQ_ERROR_INVAL;
+	}
+	in->shunts.idle_s = (uint32_t)seconds;
+	return DAQ_SUCCESS;
+}
+
+static int set_variable(struct instance *in, const char *key, const char *value)
+{
+	int number = number_of(key);
+
+	if (number == VARIABLES) {
+		daq.set_errbuf(in->modinst, "ringcap: unknown variable '%s': there are report, readonly, no_shunt and shunt_idle", key);
+		return DAQ_ERROR_INVAL;
+	}
+	if (number == SHUNT_IDLE)
+		return set_idle(in, value);
+	if (value) {
+		daq.set_errbuf(in->modinst, "ringcap: variable %s=%s: it takes no value", key, value);
+		return DAQ_ERROR_INVAL;
+	}
+	in->report |= number == REPORT;
+	in->readonly |= number == READONLY;
+	in->no_shunt |= number == NO_SHUNT;
+	return DAQ_SUCCESS;
+}
+
 static int read_variables(struct instance *in, DAQ_ModuleConfig_h config)
 {
 	const char *key = NULL, *value = NULL;
 
 	for (daq.config_first_variable(config, &key, &value); key; daq.config_next_variable(config, &key, &value)) {
-		bool report = !strcmp(key, variables[0].name), readonly = !strcmp(key, variables[1].name);
+		int err = set_variable(in, key, value);
 
-		if (!report && !readonly) {
-			daq.set_errbuf(in->modinst, "ringcap: unknown variable '%s': there are %s and %s", key, variables[0].name,
-				       variables[1].name);
-			return DAQ_ERROR_INVAL;
-		}
-		if (value) {
-			daq.set_errbuf(in->modinst, "ringcap: variable %s=%s: it takes no value", key, value);
-			return DAQ_ERROR_INVAL;
-		}
-		in->report |= report;
-		in->readonly |= readonly;
+		if (err)
+			return err;
 	}
+	if (in->no_shunt && in->shunts.idle_s) {
+		daq.set_errbuf(in->modinst, "ringcap: variables no_shunt and shunt_idle: nothing is shunted, so nothing can be idle");
+		return DAQ_ERROR_INVAL;
+	}
+	if (!in->no_shunt && !in->shunts.idle_s)
+		in->shunts.idle_s = SHUNTS_IDLE_S;
 	return DAQ_SUCCESS;
 }
 
@@ -184,6 +234,7 @@ static void close_queue(struct instance *in)
 	pthread_mutex_lock(&in->closing);
 	if (in->queue) {
 		ringcap_stats(in->queue, &in->end);
+		shunts_stats(&in->shunts, in->queue);
 		ringcap_close(in->queue);
 	}
 	in->queue = NULL;
@@ -312,6 +363,7 @@ static int open_queue(struct instance *in, DAQ_ModuleConfig_h config)
 	if (err)
 		return err;
 	ringcap_queue(in->queue, &in->about);
+	in->shunts.about = &in->about;
 	ringcap_stats(in->queue, &in->start);
 	if (in->in_line)
 		ringcap_set_timeout(in->queue, INLINE_TIMEOUT_US);
@@ -407,6 +459,7 @@ static const DAQ_Msg_t *lend(struct instance *in, const struct ringcap_pkt *pkt)
 	m->packet = in->window.next;
 	m->lent = true;
 	m->caplen = slot->caplen;
+	m->captured = pkt->data;
 	if (in->in_line)
 		m->position = ringcap_position(in->queue, slot);
 	/* Without a copy it is read-only, as the capabilities tell programs. */
@@ -493,6 +546,8 @@ static unsigned receive(struct instance *in, unsigned max, const DAQ_Msg_t *msgs
 		*rstat = DAQ_RSTAT_NOBUF;
 		/* No packet waits for a verdict while the program waits for a packet. */
 		verdicts_give(&in->verdicts, in->queue);
+		shunts_give(&in->shunts, in->queue);
+		shunts_read_ended(&in->shunts, in->queue, false);
 		if (!want)
 			return 0;
 		n = ringcap_recv(in->queue, in->packets, want, left);
@@ -533,7 +588,10 @@ static bool is_lent(const struct instance *in, const DAQ_Msg_t *msg)
 	return m >= in->messages && m < in->messages + in->pool.size && &m->msg == msg && m->lent;
 }
 
-/* What has been done to the flow so far is for the program to remember: each of its packets comes to it. */
+/*
+ * On the packet itself. Its flow is shunted besides, if it can be; the program remembers its verdict for the packets
+ * that come to it all the same.
+ */
 static const uint8_t kernel_verdict[MAX_DAQ_VERDICT] = {
 	[DAQ_VERDICT_PASS] = RINGCAP_VERDICT_PASS,
 	[DAQ_VERDICT_BLOCK] = RINGCAP_VERDICT_BLOCK,
@@ -570,6 +628,16 @@ static void decide(struct instance *in, const struct message *m, DAQ_Verdict daq
 		verdicts_give(&in->verdicts, in->queue);
 }
 
+/* Not the program's bytes, but those by which the kernel knows the flow. Passive programs want no more of it. */
+static void shunt(struct instance *in, const struct message *m, DAQ_Verdict verdict)
+{
+	bool on_flow = verdict == DAQ_VERDICT_WHITELIST || verdict == DAQ_VERDICT_BLACKLIST || verdict == DAQ_VERDICT_IGNORE;
+	bool passes = in->in_line && verdict != DAQ_VERDICT_BLACKLIST;
+
+	if (on_flow && in->queue)
+		shunts_add(&in->shunts, in->queue, m->captured, m->caplen, passes ? RINGCAP_ACTION_PASS : RINGCAP_ACTION_DROP);
+}
+
 static int msg_finalize(void *handle, const DAQ_Msg_t *msg, DAQ_Verdict verdict)
 {
 	struct instance *in = handle;
@@ -589,6 +657,7 @@ static int msg_finalize(void *handle, const DAQ_Msg_t *msg, DAQ_Verdict verdict)
 	in->window.done[m->packet % WINDOW] = true;
 	in->stats.verdicts[verdict]++;
 	decide(in, m, verdict);
+	shunt(in, m, verdict);
 	return DAQ_SUCCESS;
 }
 
@@ -685,6 +754,7 @@ static int get_stats(void *handle, DAQ_Stats_t *stats)
 {
 	struct instance *in = handle;
 	uint64_t arrived, read = in->stats.packets_received + in->stats.packets_filtered;
+	struct ringcap_shunt_stats shunted = shunts_stats(&in->shunts, in->queue);
 	struct ringcap_stats now;
 
 	account(in, &now);
@@ -696,7 +766,9 @@ static int get_stats(void *handle, DAQ_Stats_t *stats)
 	 * More packets were read than arrived if an earlier consumer had left some, or if some arrived before the
 	 * counters were read at the start. Lost packets are in both counters, as in other modules.
 	 */
-	stats->hw_packets_received = (arrived > read ? arrived : read) + stats->hw_packets_dropped;
+	stats->hw_packets_received = (arrived > read ? arrived : read) + stats->hw_packets_dropped + shunted.shunted;
+	/* They were for the program, and it asked not to get them, as with its filter. */
+	stats->packets_filtered += shunted.shunted;
 	return DAQ_SUCCESS;
 }
 
@@ -706,6 +778,7 @@ static void reset_stats(void *handle)
 
 	memset(&in->stats, 0, sizeof(in->stats));
 	account(in, &in->start);
+	shunts_reset(&in->shunts, in->queue);
 }
 
 static void report_in_line(const struct instance *in)
@@ -736,6 +809,7 @@ static void report(struct instance *in)
 		now.dropped[RINGCAP_DROP_NOMEM] - from->dropped[RINGCAP_DROP_NOMEM]);
 	if (in->in_line)
 		report_in_line(in);
+	shunts_report(&in->shunts, in->queue, stderr);
 }
 
 /* While the program has messages, which point into the queue, the queue stays open until the instance is closed. */
@@ -743,8 +817,11 @@ static int stop(void *handle)
 {
 	struct instance *in = handle;
 
-	if (in->queue)
+	if (in->queue) {
 		verdicts_give(&in->verdicts, in->queue);
+		shunts_give(&in->shunts, in->queue);
+		shunts_read_ended(&in->shunts, in->queue, true);
+	}
 	give_back(in);
 	if (in->report)
 		report(in);

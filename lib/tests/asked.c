@@ -25,6 +25,17 @@ static int put(struct fake_queue *q, unsigned int i)
 	return fake_put(q, &slot, data);
 }
 
+static int put_udp(struct fake_queue *q)
+{
+	static const uint8_t data[60] = {
+		2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0,
+		0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0x27, 0x10, 0, 53, 0, 26, 0, 0,
+	};
+	struct ringcap_slot slot = { .hdr_len = sizeof(slot), .caplen = sizeof(data), .len = sizeof(data) };
+
+	return fake_put(q, &slot, data);
+}
+
 void asked_put(unsigned char n)
 {
 	CHECK_EQ(write(go, &n, 1), 1);
@@ -68,7 +79,9 @@ static void serve_asked(struct fake_queue *q, unsigned char n, int answered)
 	uint32_t ms = (uint32_t)(q->consumer->lane[0].timeout_us / 1000);
 	uint64_t unreleased = q->kernel[0].producer - q->consumer->lane[0].released;
 
-	if (n < ASKED_UNRELEASED || n == ASKED_FLOOD)
+	if (n == ASKED_UDP)
+		CHECK(put_udp(q));
+	else if (n < ASKED_UNRELEASED || n == ASKED_FLOOD)
 		put_all(q, n);
 	CHECK_EQ(write(answered, &n, 1), 1);
 	if (n == ASKED_TIMEOUT)

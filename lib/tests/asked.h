@@ -19,13 +19,16 @@
 int asked_run(const char *test, uint32_t size, void (*consume)(void));
 
 /*
- * In the child: makes the parent put n packets in, at most 251. For ASKED_FLOOD it puts ASKED_FLOOD_PACKETS, and packets without
+ * In the child: makes the parent put n packets in, at most 250. For ASKED_FLOOD it puts ASKED_FLOOD_PACKETS, and packets without
  * room are lost. In each call, packet i has caplen 60 + i % 40, all bytes (uint8_t)i, and time stamp 1 s + i
  * microseconds + 7 ns. Every third packet is outgoing. The interfaces 3 and 4 take turns.
  *
  * For ASKED_DELETE it puts nothing, and deletes the queue as the agent does. Nobody can open it after that.
  */
 void asked_put(unsigned char n);
+
+/* For this it puts one UDP packet of 60 bytes from 192.0.2.1, port 10000, to 192.0.2.2, port 53. */
+#define ASKED_UDP 251
 
 #define ASKED_TIMEOUT 253
 

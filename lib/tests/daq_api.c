@@ -22,7 +22,7 @@ extern const DAQ_ModuleAPI_t DAQ_MODULE_DATA;
 
 /* Of an instance; what is 0 is not set. */
 struct how {
-	const char *input, *variable, *value;
+	const char *input, *variable, *value, *flag;	/* flag: another variable, which has no value */
 	DAQ_Mode mode;
 	unsigned timeout, pool, total, id;
 	int snaplen;
@@ -39,6 +39,8 @@ static int instantiate(const struct how *how, DAQ_Instance_h *instance, char *er
 	daq_module_config_set_mode(module, how->mode ? how->mode : DAQ_MODE_PASSIVE);	/* whose result programs ignore, too */
 	if (how->variable)
 		CHECK_EQ(daq_module_config_set_variable(module, how->variable, how->value), 0);
+	if (how->flag)
+		CHECK_EQ(daq_module_config_set_variable(module, how->flag, NULL), 0);
 	CHECK_EQ(daq_config_push_module_config(config, module), 0);
 	if (how->input)
 		CHECK_EQ(daq_config_set_input(config, how->input), 0);
@@ -99,8 +101,11 @@ static void test_refused(void)
 	refuse(&(struct how){ .input = "mirror", .mode = DAQ_MODE_INLINE }, DAQ_ERROR, "another consumer is attached");
 	refuse(&(struct how){ .input = "mirror", .mode = DAQ_MODE_READ_FILE }, DAQ_ERROR_NOTSUP, "the modes are passive and inline");
 	refuse(&(struct how){ .input = "mirror", .variable = "fanout_type", .value = "hash" }, DAQ_ERROR_INVAL,
-	       "unknown variable 'fanout_type': there are report and readonly");
+	       "unknown variable 'fanout_type': there are report, readonly, no_shunt and shunt_idle");
 	refuse(&(struct how){ .input = "mirror", .variable = "report", .value = "yes" }, DAQ_ERROR_INVAL, "it takes no value");
+	refuse(&(struct how){ .input = "mirror", .variable = "no_shunt", .value = "1" }, DAQ_ERROR_INVAL, "it takes no value");
+	refuse(&(struct how){ .input = "mirror", .variable = "shunt_idle", .value = "9", .flag = "no_shunt" }, DAQ_ERROR_INVAL,
+	       "variables no_shunt and shunt_idle");
 	refuse(&(struct how){ .input = NULL }, DAQ_ERROR_INVAL, "no input");
 	refuse(&(struct how){ .input = "" }, DAQ_ERROR_INVAL, "no input");
 	refuse(&(struct how){ .input = "rc-other" }, DAQ_ERROR_NODEV, "ringcap.io/other");
@@ -117,6 +122,20 @@ static void test_refused(void)
 	refuse(&(struct how){ .input = "mirror@0,", .total = 2, .id = 2 }, DAQ_ERROR, "instance 2 of 2: ");
 	refuse(&(struct how){ .input = ",", .total = 2, .id = 1 }, DAQ_ERROR, "instance 1 of 2: ");
 	close_instance(instance);
+}
+
+static void test_refused_idle(void)
+{
+	static const char *const values[] = { NULL, "", "0", "1000001", "-1", "2.5", "1s", "nan", "forever" };
+	char text[64];
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+		snprintf(text, sizeof(text), "shunt_idle=%s: it is a number of seconds from 1 to 1000000", values[i] ? values[i] : "");
+		refuse(&(struct how){ .input = "mirror", .variable = "shunt_idle", .value = values[i] }, DAQ_ERROR_INVAL, text);
+	}
+	close_instance(open_with(&(struct how){ .input = "mirror", .variable = "shunt_idle", .value = "1" }));
+	close_instance(open_with(&(struct how){ .input = "mirror", .variable = "shunt_idle", .value = "1000000" }));
+	close_instance(open_with(&(struct how){ .input = "mirror", .flag = "no_shunt" }));
 }
 
 static void test_names(void)
@@ -258,6 +277,28 @@ static void test_receive(void)
 	stats = stats_of(instance);
 	CHECK_EQ(stats.hw_packets_received, 0);
 	CHECK_EQ(stats.verdicts[DAQ_VERDICT_PASS], 0);
+	close_instance(instance);
+}
+
+/* The eBPF engine does not shunt: verdicts on flows are on their packets alone. tests/daq reads what is printed. */
+static void test_verdicts_on_flows(void)
+{
+	DAQ_Instance_h instance = open_with(&(struct how){ .input = "mirror", .timeout = 50, .variable = "report" });
+	DAQ_Stats_t stats;
+	DAQ_Msg_h msg;
+
+	for (int i = 0; i < 6; i++) {	/* three have no flow */
+		asked_put(i % 2 ? ASKED_UDP : 1);
+		receive(instance, 1, &msg);
+		CHECK_EQ(daq_instance_msg_finalize(instance, msg, DAQ_VERDICT_WHITELIST + i % 3), 0);
+	}
+	nothing_more(instance, DAQ_RSTAT_TIMEOUT);
+	stats = stats_of(instance);
+	CHECK_EQ(stats.verdicts[DAQ_VERDICT_WHITELIST], 2);
+	CHECK_EQ(stats.verdicts[DAQ_VERDICT_BLACKLIST], 2);
+	CHECK_EQ(stats.verdicts[DAQ_VERDICT_IGNORE], 2);
+	CHECK_EQ(stats.hw_packets_received, 6);
+	CHECK_EQ(stats.packets_filtered, 0);
 	close_instance(instance);
 }
 
@@ -568,10 +609,12 @@ static void test_deleted(void)
 static void consume(void)
 {
 	RUN(test_refused);
+	RUN(test_refused_idle);
 	RUN(test_names);
 	RUN(test_list);
 	RUN(test_properties);
 	RUN(test_receive);
+	RUN(test_verdicts_on_flows);
 	RUN(test_any_order);
 	RUN(test_late);
 	RUN(test_wrong_messages);
