@@ -2,8 +2,12 @@
 /*
  * line: for tests in a VM with the module.
  *
- *	line set NAME A B QUEUES OPEN HUNG_MS	makes the in-line cluster NAME and the ring NAME-pair between interfaces A and B
+ *	line set NAME A B QUEUES OPEN HUNG_MS [FLOWS]	makes the in-line cluster NAME, whose consumers may shunt FLOWS, and the ring
+ *						NAME-pair between interfaces A and B
+ *	line mirror NAME A QUEUES [FLOWS]	makes a cluster and a ring that are not in line, of what A receives
  *	line verdicts NAME A B			ringcap_verdicts on its queues: packets are sent into A and must come out of B
+ *	line carry A B FLOWS PACKETS		sends packets into A, each flow's by turns, and all come out of B in their order
+ *	line stop A B FLOWS PACKETS		the same, and none comes out of B
  *
  * OPEN is RINGCAP_A_INLINE. Each packet carries its flow and its number in the flow.
  */
@@ -39,13 +43,15 @@ static void call(struct control *c)
 	}
 }
 
+/* peer: NULL = not in line. */
 static void put_tap(struct control *c, const char *interface, const char *peer)
 {
 	uint32_t nest = control_nest(c, RINGCAP_A_TAP);
 
-	CHECK(if_nametoindex(interface) && if_nametoindex(peer));
+	CHECK(if_nametoindex(interface) && (!peer || if_nametoindex(peer)));
 	control_put_u32(c, RINGCAP_A_TAP_IFINDEX, if_nametoindex(interface));
-	control_put_u32(c, RINGCAP_A_TAP_PEER, if_nametoindex(peer));
+	if (peer)
+		control_put_u32(c, RINGCAP_A_TAP_PEER, if_nametoindex(peer));
 	control_nest_end(c, nest);
 }
 
@@ -61,25 +67,51 @@ static struct control *open_control(void)
 	return &control;
 }
 
+static void start_cluster(struct control *c, const char *cluster, const char *queues, const char *flows)
+{
+	control_start(c, RINGCAP_CMD_CLUSTER_SET, 0);
+	control_put_string(c, RINGCAP_A_NAME, cluster);
+	control_put_u32(c, RINGCAP_A_QUEUES, (uint32_t)atoi(queues));
+	control_put_u32(c, RINGCAP_A_TIMEOUT_US, 0);
+	control_put_u32(c, RINGCAP_A_FRAGMENTS, RINGCAP_FRAGMENTS_WITH_FLOW);
+	if (flows)
+		control_put_u32(c, RINGCAP_A_SHUNT_QUOTA, (uint32_t)atoi(flows));
+}
+
+static void start_ring(struct control *c, const char *cluster)
+{
+	char ring[RINGCAP_NAME_MAX + 1];
+
+	snprintf(ring, sizeof(ring), "%s-pair", cluster);
+	control_start(c, RINGCAP_CMD_RING_SET, 0);
+	control_put_string(c, RINGCAP_A_NAME, ring);
+	control_put_string(c, RINGCAP_A_OUTPUT, cluster);
+}
+
 static int set(char **argv)
 {
 	struct control *c = open_control();
-	char ring[RINGCAP_NAME_MAX + 1];
 
-	control_start(c, RINGCAP_CMD_CLUSTER_SET, 0);
-	control_put_string(c, RINGCAP_A_NAME, argv[0]);
-	control_put_u32(c, RINGCAP_A_QUEUES, (uint32_t)atoi(argv[3]));
+	start_cluster(c, argv[0], argv[3], argv[6]);
 	control_put_u32(c, RINGCAP_A_INLINE, (uint32_t)atoi(argv[4]));
 	control_put_u32(c, RINGCAP_A_HUNG_MS, (uint32_t)atoi(argv[5]));
-	control_put_u32(c, RINGCAP_A_TIMEOUT_US, 0);
-	control_put_u32(c, RINGCAP_A_FRAGMENTS, RINGCAP_FRAGMENTS_WITH_FLOW);
 	call(c);
-	snprintf(ring, sizeof(ring), "%s-pair", argv[0]);
-	control_start(c, RINGCAP_CMD_RING_SET, 0);
-	control_put_string(c, RINGCAP_A_NAME, ring);
-	control_put_string(c, RINGCAP_A_OUTPUT, argv[0]);
+	start_ring(c, argv[0]);
 	put_tap(c, argv[1], argv[2]);
 	put_tap(c, argv[2], argv[1]);
+	call(c);
+	control_close(c);
+	return 0;
+}
+
+static int mirror(char **argv)
+{
+	struct control *c = open_control();
+
+	start_cluster(c, argv[0], argv[2], argv[3]);
+	call(c);
+	start_ring(c, argv[0]);
+	put_tap(c, argv[1], NULL);
 	call(c);
 	control_close(c);
 	return 0;
@@ -404,12 +436,69 @@ static int test(char **argv)
 	return 0;
 }
 
+/* ---------------------------------------------------------------- packets that others decide on */
+
+/* Takes what has come out of B: each flow's numbers rise by one. */
+static void take_in_order(uint32_t *next, uint32_t flows, uint32_t *count, bool wait)
+{
+	uint8_t packet[LEN];
+
+	while (receive_packet(socket_b, packet, wait ? 20000 : 0)) {
+		uint32_t flow = read_u32(packet + FLOW_AT);
+
+		CHECK(flow < flows);
+		CHECK_EQ(read_u32(packet + NUMBER_AT), next[flow]++);
+		++*count;
+		wait = false;
+	}
+	CHECK(!wait);
+}
+
+static int carry_all(char **argv)
+{
+	uint32_t flows = (uint32_t)atoi(argv[2]), all = flows * (uint32_t)atoi(argv[3]), came = 0;
+	uint32_t *next = calloc(flows, sizeof(*next));
+
+	CHECK(next);
+	socket_a = open_socket(argv[0]);
+	socket_b = open_socket(argv[1]);
+	for (uint32_t i = 0; i < all; i++) {
+		send_packet(socket_a, i % flows, i / flows);
+		take_in_order(next, flows, &came, i + 1 - came > WINDOW);
+	}
+	while (came < all)
+		take_in_order(next, flows, &came, true);
+	free(next);
+	return 0;
+}
+
+/* The caller sees by the counters when all are decided on, and that none has left. */
+static int stop_all(char **argv)
+{
+	uint32_t flows = (uint32_t)atoi(argv[2]), all = flows * (uint32_t)atoi(argv[3]);
+	uint8_t packet[LEN];
+
+	socket_a = open_socket(argv[0]);
+	socket_b = open_socket(argv[1]);
+	for (uint32_t i = 0; i < all; i++)
+		send_packet(socket_a, i % flows, i / flows);
+	CHECK(!receive_packet(socket_b, packet, 1000));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
-	if (argc == 8 && !strcmp(argv[1], "set"))
+	if ((argc == 8 || argc == 9) && !strcmp(argv[1], "set"))
 		return set(argv + 2);
+	if ((argc == 5 || argc == 6) && !strcmp(argv[1], "mirror"))
+		return mirror(argv + 2);
+	if (argc == 6 && !strcmp(argv[1], "carry"))
+		return carry_all(argv + 2);
+	if (argc == 6 && !strcmp(argv[1], "stop"))
+		return stop_all(argv + 2);
 	if (argc == 5 && !strcmp(argv[1], "verdicts"))
 		return test(argv + 2);
-	fprintf(stderr, "usage: line set NAME A B QUEUES OPEN HUNG_MS\n       line verdicts NAME A B\n");
+	fprintf(stderr, "usage: line set NAME A B QUEUES OPEN HUNG_MS [FLOWS]\n       line mirror NAME A QUEUES [FLOWS]\n"
+		"       line verdicts NAME A B\n       line carry A B FLOWS PACKETS\n       line stop A B FLOWS PACKETS\n");
 	return 2;
 }
