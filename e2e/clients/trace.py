@@ -122,13 +122,18 @@ def conversations(packets):
     return t.frames
 
 
-def main():
-    frames = conversations(int(sys.argv[2]) if len(sys.argv) > 2 else 1000)
-    with open(sys.argv[1], "wb") as out:
+def write(path, frames):
+    with open(path, "wb") as out:
         out.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
         for i, frame in enumerate(frames):
             out.write(struct.pack("<IIII", 1700000000 + i // 1000, i % 1000 * 1000, len(frame), len(frame)) + frame)
+
+
+def main():
+    frames = conversations(int(sys.argv[2]) if len(sys.argv) > 2 else 1000)
+    write(sys.argv[1], frames)
     print(len(frames), sum(len(frame) for frame in frames))
 
 
-main()
+if __name__ == "__main__":
+    main()

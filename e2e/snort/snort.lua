@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Reassembly of IP and TCP, protocols found by their content, and rules.rules. An alert's line has nothing that depends on when or
+-- Reassembly of IP and TCP, protocols found by their content, and rules.rules. Port 9443 is not looked at. An alert's line has nothing that depends on when or
 -- by which thread it was found.
 stream = {}
 stream_ip = {}
@@ -22,6 +22,7 @@ wizard = {
 	},
 }
 binder = {
+	{ when = { proto = 'tcp', ports = '9443', role = 'server' }, use = { action = 'allow' } },
 	{ when = { proto = 'udp', ports = '53', role = 'server' }, use = { type = 'dns' } },
 	{ when = { service = 'http' }, use = { type = 'http_inspect' } },
 	{ use = { type = 'wizard' } },
