@@ -349,6 +349,12 @@ static int refuse_input(struct instance *in, DAQ_ModuleConfig_h config, const ch
 	return err;
 }
 
+static void say_not_shunted(const struct shunts *s, const char *why)
+{
+	fprintf(stderr, "ringcap: %s@%u: not every flow with a verdict is shunted: %s. Such verdicts are on their packets alone\n",
+		s->about->name, s->about->queue, why);
+}
+
 static int open_queue(struct instance *in, DAQ_ModuleConfig_h config)
 {
 	char reason[RINGCAP_ERRBUF_SIZE], *name = NULL;
@@ -364,6 +370,7 @@ static int open_queue(struct instance *in, DAQ_ModuleConfig_h config)
 		return err;
 	ringcap_queue(in->queue, &in->about);
 	in->shunts.about = &in->about;
+	in->shunts.say = say_not_shunted;
 	ringcap_stats(in->queue, &in->start);
 	if (in->in_line)
 		ringcap_set_timeout(in->queue, INLINE_TIMEOUT_US);

@@ -47,8 +47,7 @@ static void say_once(struct shunts *s, enum shunts_refusal refusal, int err)
 	if (s->said[refusal] || err == -ENODEV)
 		return;
 	s->said[refusal] = true;
-	fprintf(stderr, "ringcap: %s@%u: not every flow with a verdict is shunted: %s. Such verdicts are on their packets alone\n",
-		s->about->name, s->about->queue, text_of(refusal, err));
+	s->say(s, text_of(refusal, err));
 }
 
 static void refuse(struct shunts *s, int err, uint64_t verdicts)
@@ -123,6 +122,15 @@ void shunts_add(struct shunts *s, struct ringcap *queue, const uint8_t *data, ui
 	}
 	if (s->n == SHUNTS_MAX)
 		shunts_give(s, queue);
+}
+
+bool shunts_add_now(struct shunts *s, struct ringcap *queue, const uint8_t *data, uint32_t caplen, uint8_t action)
+{
+	uint64_t shunting = s->shunting;
+
+	shunts_add(s, queue, data, caplen, action);
+	shunts_give(s, queue);
+	return s->shunting != shunting;
 }
 
 /* ---------------------------------------------------------------- counters */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Flows that verdicts shunt: the kernel module decides on their further packets, which do not come to the program.
+ * Flows that verdicts shunt, for libdaq's module and Suricata's plugin: the kernel module decides on their further packets, which do not come to the program.
  * A queue's cluster says whether its consumers may do that, and for how many flows. Where they may not, a verdict is one
  * on its packet alone, as with other modules. That is counted by reason, and said once.
  *
@@ -43,6 +43,7 @@ struct shunts {
 	uint64_t shunting;		/* verdicts that shunted their flow */
 	uint64_t refused[SHUNTS_REFUSALS];	/* verdicts that did not */
 	bool said[SHUNTS_REFUSALS];
+	void (*say)(const struct shunts *s, const char *why);	/* tells the user, once, why flows are not shunted */
 	enum shunts_refusal refusal;	/* the last one; until this time, in milliseconds, nothing more is asked for */
 	int64_t refused_until;
 	bool began;			/* something was asked for */
@@ -55,6 +56,9 @@ struct shunts {
 
 /* A verdict on the flow of the packet at data, of which caplen bytes are there. action: RINGCAP_ACTION_DROP or _PASS. */
 void shunts_add(struct shunts *s, struct ringcap *queue, const uint8_t *data, uint32_t caplen, uint8_t action);
+
+/* The same at once. Returns whether the flow is shunted. */
+bool shunts_add_now(struct shunts *s, struct ringcap *queue, const uint8_t *data, uint32_t caplen, uint8_t action);
 
 /* Shunts the flows that wait here. */
 void shunts_give(struct shunts *s, struct ringcap *queue);

@@ -161,10 +161,15 @@ static void test_not_named(void)
 static const struct ringcap_queue about = { .name = "ids", .queue = 2, .engine = "KernelModule" };
 static struct ringcap *const queue = (struct ringcap *)&kernel;
 
+static void say(const struct shunts *s, const char *why)
+{
+	fprintf(stderr, "%s@%u: %s\n", s->about->name, s->about->queue, why);
+}
+
 static struct shunts make(unsigned int room, int answer)
 {
 	kernel = (struct kernel){ .room = room, .answer = answer, .stats = { 1000, 100000 } };
-	return (struct shunts){ .idle_s = 30, .about = &about };
+	return (struct shunts){ .idle_s = 30, .about = &about, .say = say };
 }
 
 static void add(struct shunts *s, uint8_t port)
@@ -258,8 +263,7 @@ static void test_no_right(void)
 
 	add(&s, 1);
 	add(&s, 2);
-	check_text(printed(&s, give), "ringcap: ids@2: not every flow with a verdict is shunted: its ring or cluster gives no right to it "
-		   "(spec.consumers.shunt). Such verdicts are on their packets alone\n");
+	check_text(printed(&s, give), "ids@2: its ring or cluster gives no right to it (spec.consumers.shunt)\n");
 	CHECK_EQ(s.refused[SHUNTS_NO_RIGHT], 2);
 	CHECK_EQ(kernel.calls, 1);
 	for (int i = 0; i < 100; i++)
@@ -286,8 +290,7 @@ static void test_quota(void)
 
 	for (uint8_t i = 0; i < 5; i++)
 		add(&s, i);
-	check_text(printed(&s, give), "ringcap: ids@2: not every flow with a verdict is shunted: as many are shunted as its ring or cluster "
-		   "allows (spec.consumers.shunt). Such verdicts are on their packets alone\n");
+	check_text(printed(&s, give), "ids@2: as many are shunted as its ring or cluster allows (spec.consumers.shunt)\n");
 	CHECK_EQ(s.shunting, 2);
 	CHECK_EQ(s.refused[SHUNTS_NO_QUOTA], 3);
 	kernel.stats = (struct ringcap_shunt_stats){ 1070, 107000 };
@@ -301,8 +304,7 @@ static void test_no_engine(void)
 	struct shunts s = make(0, -ENOTSUP);
 
 	add(&s, 1);
-	check_text(printed(&s, give), "ringcap: ids@2: not every flow with a verdict is shunted: the queue is not the kernel module's, or the "
-		   "module is older than shunting. Such verdicts are on their packets alone\n");
+	check_text(printed(&s, give), "ids@2: the queue is not the kernel module's, or the module is older than shunting\n");
 	usleep(1100000);
 	add(&s, 1);
 	shunts_give(&s, queue);
@@ -310,13 +312,25 @@ static void test_no_engine(void)
 	CHECK_EQ(s.refused[SHUNTS_NO_ENGINE], 2);
 }
 
+/* For callers that must know at once. */
+static void test_now(void)
+{
+	struct shunts s = make(1, -EDQUOT);
+
+	CHECK(shunts_add_now(&s, queue, ipv4, sizeof(ipv4), RINGCAP_ACTION_DROP));
+	CHECK_EQ(kernel.n, 1);
+	CHECK(!shunts_add_now(&s, queue, ipv4, sizeof(ipv4), RINGCAP_ACTION_DROP));	/* the quota */
+	CHECK(!shunts_add_now(&s, queue, ipv4, sizeof(ipv4), RINGCAP_ACTION_DROP));	/* it is not asked for again yet */
+	CHECK(!shunts_add_now(&s, queue, ipv4, 20, RINGCAP_ACTION_DROP));
+	CHECK_EQ(kernel.calls, 2);
+}
+
 static void test_failed(void)
 {
 	struct shunts s = make(0, -ENOMEM);
 
 	add(&s, 1);
-	check_text(printed(&s, give), "ringcap: ids@2: not every flow with a verdict is shunted: Cannot allocate memory. Such verdicts are on "
-		   "their packets alone\n");
+	check_text(printed(&s, give), "ids@2: Cannot allocate memory\n");
 	s = make(0, -ENODEV);
 	add(&s, 1);
 	check_text(printed(&s, give), "");	/* receiving says so */
@@ -374,6 +388,7 @@ int main(void)
 	RUN(test_no_right);
 	RUN(test_quota);
 	RUN(test_no_engine);
+	RUN(test_now);
 	RUN(test_failed);
 	RUN(test_no_flow);
 	RUN(test_ended);
