@@ -7,6 +7,7 @@
 #include <ringcap/ringcap.h>
 
 #include "compat.h"
+#include "shunts.h"
 
 #define CAPTURE_NAME	"ringcap"
 
@@ -16,6 +17,8 @@ struct input {
 	const char *filter;	/* a BPF expression; NULL = everything passes */
 	unsigned int threads;	/* one for each queue; 0 = as many as this container was given queues */
 	bool checksums;		/* check them, but not those that are not final */
+	bool bypass;		/* shunt flows that Suricata bypasses */
+	uint32_t bypass_idle_s;	/* seconds without a packet after which they come again */
 	struct input *next;
 };
 
@@ -34,7 +37,8 @@ struct reader {
 	struct ringcap_stats start;	/* the queue's counters when it was opened */
 	uint64_t told_read, told_drops;	/* what Suricata's device was told */
 	time_t told;			/* when Suricata was told the counters, in seconds */
-	uint16_t counters[6];		/* Suricata's numbers of them, see stats.c */
+	struct shunts shunts;
+	uint16_t counters[9];		/* Suricata's numbers of them, see stats.c */
 };
 
 /* config.c: reads the inputs. Ends the program if they make no sense. args: --capture-plugin-args, or NULL. */
@@ -51,6 +55,11 @@ void runmode_register(int plugin_slot, struct input *inputs);
 /* receive.c, decode.c */
 void receive_register(int slot);
 void decode_register(int slot);
+
+/* bypass.c: of a new reader; in its worker, before the first packet; of each packet. */
+void bypass_init(struct reader *reader, const struct input *input);
+void bypass_enter(struct reader *reader);
+void bypass_offer(const struct reader *reader, Packet *p);
 
 /* filter.c: sets the reader's filter. Returns NULL, or why not; the text is valid until the next call. */
 const char *filter_set(struct reader *reader, const char *expression);

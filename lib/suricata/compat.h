@@ -14,6 +14,7 @@
 
 #define SCConfNode	ConfNode
 #define SCConfGetNode	ConfGetNode
+#define PacketIsTunnel(p)	IS_TUNNEL_PKT(p)
 
 static inline void compat_set_interface(ThreadVars *tv, const char *name)
 {

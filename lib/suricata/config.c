@@ -7,6 +7,8 @@
  *         threads: auto          or a number
  *         bpf-filter: tcp        a filter on Suricata's command line replaces it
  *         checksum-checks: yes   or no
+ *         bypass: yes            or no: shunt flows that Suricata bypasses, where the ring or cluster allows it
+ *         bypass-idle: 180       seconds without a packet after which they come again
  *
  * Without names on the command line and here, everything that this container was given is read.
  */
@@ -31,6 +33,15 @@ static unsigned int threads_of(const char *name, const char *value)
 	return (unsigned int)n;
 }
 
+static uint32_t seconds_of(const char *name, const char *value)
+{
+	double n;
+
+	if (!parse_number(value, SHUNTS_IDLE_MAX_S, &n) || n < 1 || n != (uint32_t)n)
+		FatalError("ringcap: %s: bypass-idle: %s: not a number of seconds from 1 to %d", name, value, SHUNTS_IDLE_MAX_S);
+	return (uint32_t)n;
+}
+
 static bool truth_of(const char *name, const char *key, const char *value)
 {
 	if (!strcmp(value, "yes") || !strcmp(value, "true"))
@@ -48,9 +59,13 @@ static void set(struct input *input, const SCConfNode *setting)
 		input->threads = threads_of(input->name, value);
 	else if (!strcmp(setting->name, "checksum-checks"))
 		input->checksums = truth_of(input->name, setting->name, value);
+	else if (!strcmp(setting->name, "bypass"))
+		input->bypass = truth_of(input->name, setting->name, value);
+	else if (!strcmp(setting->name, "bypass-idle"))
+		input->bypass_idle_s = seconds_of(input->name, value);
 	else if (strcmp(setting->name, "interface") && strcmp(setting->name, "bpf-filter"))
-		FatalError("ringcap: %s: unknown setting '%s': there are interface, threads, bpf-filter and "
-			   "checksum-checks", input->name, setting->name);
+		FatalError("ringcap: %s: unknown setting '%s': there are interface, threads, bpf-filter, "
+			   "checksum-checks, bypass and bypass-idle", input->name, setting->name);
 }
 
 static const char *interface_of(const SCConfNode *entry)
@@ -82,6 +97,8 @@ static struct input *make(const char *name)
 	if (!input || !(input->name = SCStrdup(name)))
 		FatalError("ringcap: out of memory");
 	input->checksums = true;
+	input->bypass = true;
+	input->bypass_idle_s = SHUNTS_IDLE_S;
 	if (entry)
 		TAILQ_FOREACH(setting, &entry->head, next)
 			set(input, setting);

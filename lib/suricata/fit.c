@@ -60,7 +60,7 @@ bool fit_packet(void)
 		return fits(false);
 	PacketSetData(p, data, sizeof(data));
 	right = p->ReleasePacket == PacketFree && p->ext_pkt == data && p->pktlen == sizeof(data) &&
-		p->flags & PKT_ZERO_COPY && !p->livedev && !p->pool;
+		p->flags & PKT_ZERO_COPY && !p->livedev && !p->pool && !p->BypassPacketsFlow;
 	PacketFree(p);
 	return fits(right);
 }

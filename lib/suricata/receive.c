@@ -72,6 +72,7 @@ static TmEcode process(struct reader *reader, const struct ringcap_slot *slot)
 	if (!reader->checksums || slot->flags & RINGCAP_SLOT_CSUM_PARTIAL)
 		p->flags |= PKT_IGNORE_CHECKSUM;
 	PacketSetData(p, ringcap_data(slot), slot->caplen);
+	bypass_offer(reader, p);
 	return TmThreadsSlotProcessPkt(reader->tv, reader->rest, p);
 }
 
@@ -106,8 +107,10 @@ static void tell_each_second(struct reader *reader)
 {
 	time_t now = time(NULL);
 
-	if (now != reader->told)
+	if (now != reader->told) {
+		shunts_read_ended(&reader->shunts, reader->queue, true);
 		stats_tell(reader);
+	}
 	reader->told = now;
 	StatsSyncCountersIfSignalled(reader->tv);
 }
@@ -137,6 +140,7 @@ static TmEcode loop(ThreadVars *tv, void *data, void *slot)
 	TmEcode code;
 
 	reader->rest = ((TmSlot *)slot)->slot_next;
+	bypass_enter(reader);
 	TmThreadsSetFlag(tv, THV_RUNNING);
 	code = receive(reader, &run);
 	ringcap_done(reader->queue, &run);

@@ -32,6 +32,7 @@ static struct reader *open_reader(const struct input *input, unsigned int thread
 		FatalError("ringcap: %s: filter '%s': %s", input->name, input->filter, wrong);
 	reader->name = input->name;
 	reader->checksums = input->checksums;
+	bypass_init(reader, input);
 	reader->device = LiveGetDevice(input->name);
 	if (!reader->device)
 		FatalError("ringcap: %s: Suricata has no device of this name", input->name);

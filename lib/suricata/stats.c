@@ -6,15 +6,21 @@
  *     capture.kernel_drops             lost ones, the sum of
  *     capture.ringcap.drops.REASON     those lost for one reason
  *     capture.ringcap.filtered         packets that Suricata's own filter rejected
+ *     capture.ringcap.shunted          packets of bypassed flows that the kernel module kept away, in no other counter
+ *     capture.ringcap.shunted_bytes    their bytes on the wire
+ *     capture.ringcap.unshunted        bypassed flows that were not shunted, for whatever reason
  */
 #include "capture.h"
 
-enum { PACKETS, DROPS, FILTERED, REASONS };
+enum { PACKETS, DROPS, FILTERED, SHUNTED, SHUNTED_BYTES, UNSHUNTED, REASONS };
 
 static const char *const names[] = {
 	[PACKETS] = "capture.kernel_packets",
 	[DROPS] = "capture.kernel_drops",
 	[FILTERED] = "capture.ringcap.filtered",
+	[SHUNTED] = "capture.ringcap.shunted",
+	[SHUNTED_BYTES] = "capture.ringcap.shunted_bytes",
+	[UNSHUNTED] = "capture.ringcap.unshunted",
 	[REASONS + RINGCAP_DROP_FULL] = "capture.ringcap.drops.full",
 	[REASONS + RINGCAP_DROP_UNATTENDED] = "capture.ringcap.drops.unattended",
 	[REASONS + RINGCAP_DROP_NOMEM] = "capture.ringcap.drops.nomem",
@@ -42,6 +48,18 @@ static void tell_device(struct reader *reader, uint64_t drops)
 	reader->told_drops = drops;
 }
 
+static void tell_shunted(struct reader *reader)
+{
+	struct ringcap_shunt_stats sum = shunts_stats(&reader->shunts, reader->queue);
+	uint64_t refused = 0;
+
+	for (int i = 0; i < SHUNTS_REFUSALS; i++)
+		refused += reader->shunts.refused[i];
+	tell(reader, SHUNTED, sum.shunted);
+	tell(reader, SHUNTED_BYTES, sum.shunted_bytes);
+	tell(reader, UNSHUNTED, refused);
+}
+
 void stats_tell(struct reader *reader)
 {
 	uint64_t arrived, read = reader->read + reader->filtered, drops = 0;
@@ -61,5 +79,6 @@ void stats_tell(struct reader *reader)
 	tell(reader, PACKETS, (arrived > read ? arrived : read) + drops);
 	tell(reader, DROPS, drops);
 	tell(reader, FILTERED, reader->filtered);
+	tell_shunted(reader);
 	tell_device(reader, drops);
 }
