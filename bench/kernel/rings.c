@@ -16,6 +16,7 @@
 #define RING	"bench-ring"
 #define CLUSTER	"bench"
 #define MAX_LEARNT	(16U << 20)	/* the module's default */
+#define IN_LINE_BYTES	(4U << 20)	/* of a queue in line, the most that it can have */
 
 static struct rt_message message;
 
@@ -40,15 +41,31 @@ static void call(const char *what)
 		fail_with(what, rt_reason[0] ? rt_reason : strerror(-err));
 }
 
-static void make_cluster(const struct ring_shape *shape, unsigned int queues)
+/* As an agent does: the queue's only lane has all of the memory, and each packet wakes the consumer. */
+static void put_in_line(void)
 {
-	begin(RINGCAP_CMD_CLUSTER_SET, CLUSTER);
-	rt_message_put_u32(&message, RINGCAP_A_QUEUES, queues);
+	rt_message_put_u32(&message, RINGCAP_A_LANE_SIZE, IN_LINE_BYTES);
+	rt_message_put_u32(&message, RINGCAP_A_TIMEOUT_US, 0);
+	rt_message_put_u32(&message, RINGCAP_A_INLINE, 1U << RINGCAP_PAST_UNATTENDED);
+}
+
+static void put_lanes(void)
+{
 	/* A lane for each producer, and the shared lane. */
 	rt_message_put_u32(&message, RINGCAP_A_LANES, nr_producers + 1);
 	rt_message_put_u32(&message, RINGCAP_A_LANE_SIZE, reader_memory / nr_producers);
 	rt_message_put_u32(&message, RINGCAP_A_WATERMARK, WAKE_BYTES);
 	rt_message_put_u32(&message, RINGCAP_A_TIMEOUT_US, WAKE_MS * 1000);
+}
+
+static void make_cluster(const struct ring_shape *shape, unsigned int queues)
+{
+	begin(RINGCAP_CMD_CLUSTER_SET, CLUSTER);
+	rt_message_put_u32(&message, RINGCAP_A_QUEUES, queues);
+	if (shape->peer)
+		put_in_line();
+	else
+		put_lanes();
 	if (shape->shunt)
 		rt_message_put_u32(&message, RINGCAP_A_SHUNT_QUOTA, shape->shunt);
 	if (shape->per_rx_queue)
@@ -56,15 +73,24 @@ static void make_cluster(const struct ring_shape *shape, unsigned int queues)
 	call("the cluster");
 }
 
+static void put_tap(const char *device, const char *peer)
+{
+	const u32 nest = rt_message_nest(&message, RINGCAP_A_TAP);
+
+	rt_message_put_u32(&message, RINGCAP_A_TAP_IFINDEX, if_nametoindex(device));
+	if (peer)
+		rt_message_put_u32(&message, RINGCAP_A_TAP_PEER, if_nametoindex(peer));
+	else
+		rt_message_put_u32(&message, RINGCAP_A_TAP_DIRECTION, RINGCAP_DIRECTION_RX);
+	rt_message_nest_end(&message, nest);
+}
+
 static void make_ring(const struct ring_shape *shape)
 {
-	u32 nest;
-
 	begin(RINGCAP_CMD_RING_SET, RING);
-	nest = rt_message_nest(&message, RINGCAP_A_TAP);
-	rt_message_put_u32(&message, RINGCAP_A_TAP_IFINDEX, if_nametoindex(shape->device));
-	rt_message_put_u32(&message, RINGCAP_A_TAP_DIRECTION, RINGCAP_DIRECTION_RX);
-	rt_message_nest_end(&message, nest);
+	put_tap(shape->device, shape->peer);
+	if (shape->peer)
+		put_tap(shape->peer, shape->device);
 	rt_message_put_name(&message, RINGCAP_A_OUTPUT, CLUSTER);
 	if (shape->transparent)
 		rt_message_put_u32(&message, RINGCAP_A_TRANSPARENT, shape->transparent);

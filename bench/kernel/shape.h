@@ -8,6 +8,7 @@
 /**
  * struct ring_shape - the required properties of a ring
  * @device: the device from which received packets are tapped
+ * @peer: the other device of a pair in line, or NULL. Of the rest, only @shunt may be set
  * @ebpf: a ring of the eBPF engine, without @exact, because no manifest has them, and without @per_rx_queue
  * @transparent: transparent mode 0, 1 or 2
  * @per_rx_queue: each receive queue of the device has its own queue of the ring
@@ -23,6 +24,7 @@
  */
 struct ring_shape {
 	const char *device;
+	const char *peer;
 	bool ebpf;
 	unsigned int transparent;
 	bool per_rx_queue;
