@@ -38,8 +38,9 @@ type sizedKey struct {
 
 // Rows are what was measured, and the goals that it was compared with.
 type Rows struct {
-	found map[sizedKey]Row
-	goals []Goal
+	found     map[sizedKey]Row
+	latencies []Latency
+	goals     []Goal
 }
 
 func findable(rows []Row) map[sizedKey]Row {

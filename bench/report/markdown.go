@@ -9,15 +9,16 @@ import (
 
 // Tables is a text of tables for docs/performance.md, made of a result. What was not measured is a dash.
 type Tables struct {
-	text  strings.Builder
-	found map[sizedKey]Row
-	goals []Goal
-	rates []Rate
+	text      strings.Builder
+	found     map[sizedKey]Row
+	goals     []Goal
+	rates     []Rate
+	latencies []Latency
 }
 
 // NewTables is an empty text on result.
 func NewTables(result Result) *Tables {
-	return &Tables{found: findable(result.Rows), goals: result.Goals, rates: result.Rates}
+	return &Tables{found: findable(result.Rows), goals: result.Goals, rates: result.Rates, latencies: result.Latencies}
 }
 
 // Line is a row of a published table: its label and its columns.

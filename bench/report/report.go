@@ -58,6 +58,8 @@ type Result struct {
 	Goals    []Goal    `json:"goals"`
 	// Rates are those of benchmarks that look for them.
 	Rates []Rate `json:"losslessRates,omitempty"`
+	// Latencies are those of benchmarks that measure them.
+	Latencies []Latency `json:"latencies,omitempty"`
 }
 
 // Benchmark is what is particular to one.
@@ -101,6 +103,7 @@ func (b Benchmark) run(w io.Writer, folders []string, out, tables string) error 
 		}
 	}
 	found := newRows(result.Rows)
+	found.latencies = result.Latencies
 	b.Judge(found)
 	result.Goals = found.goals
 	if err := Write(out, result, tables, b.Markdown(result)); err != nil {
@@ -142,9 +145,14 @@ func (b Benchmark) add(result *Result, raw string) error {
 	if err != nil {
 		return err
 	}
+	latencies, err := readLatencies(raw)
+	if err != nil {
+		return err
+	}
 	result.Machines = append(result.Machines, machine)
 	result.Rows = append(result.Rows, rows...)
 	result.Rates = append(result.Rates, rates...)
+	result.Latencies = append(result.Latencies, latencies...)
 	return nil
 }
 
@@ -218,6 +226,7 @@ func (b Benchmark) print(w io.Writer, result Result) error {
 		return err
 	}
 	printRates(w, result.Rates)
+	printLatencies(w, result.Latencies)
 	fmt.Fprintln(w, "\nWhat dominates:")
 	for _, row := range result.Rows {
 		if row.baseline {

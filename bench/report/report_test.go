@@ -20,26 +20,34 @@ func write(t *testing.T, dir, name, text string) {
 var (
 	ours    = Key{"plain", "ringcap", 1, Setting{}}
 	another = Key{"plain", "other", 1, Setting{}}
+
+	oursLate = LatencyKey{"plain", "ringcap", 1, 32}
 )
 
 var testBenchmark = Benchmark{
 	Title:    "a test",
 	Baseline: func(what, _ string) (string, bool) { return "", what == "baseline" },
-	Judge:    func(rows *Rows) { rows.LimitRatio("ours / another's", 0.5, ours, another) },
+	Judge: func(rows *Rows) {
+		rows.LimitRatio("ours / another's", 0.5, ours, another)
+		rows.LimitLatency("ours, late", 200, oursLate)
+		rows.LimitLatency("another's, late", 200, LatencyKey{Case: "plain", Who: "other"})
+	},
 	Markdown: func(result Result) string {
 		t := NewTables(result)
 		t.Table([]string{"reader", "60 bytes", "1500 bytes"},
 			[]Line{{"ringcap, 1 queue", []string{t.Cell(ours, 60), t.Cell(ours, 1500)}}})
 		t.Goals()
 		t.Dominators(ours, another)
-		return t.String() + "rates: " + t.RateCell(ours, 60) + ", " + t.RateCell(another, 60) + "\n"
+		return t.String() + "rates: " + t.RateCell(ours, 60) + ", " + t.RateCell(another, 60) + "\n" +
+			"latencies: " + t.LatencyCell(oursLate) + "; " + t.LatencyCell(LatencyKey{}) + "\n"
 	},
 }
 
 func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "symbols", "ffffffff81000000 T receive\nffffffff81000100 t copy\nffffffffc0000000 t put\t[ringcap]\n")
-	write(t, dir, "runs.txt", "run warm-up ringcap 1 60 10 10\nrun baseline no-reader 0 60 10 0\nnoise\nrun plain ringcap 1 60 10 10\n")
+	write(t, dir, "runs.txt", "run warm-up ringcap 1 60 10 10\nrun baseline no-reader 0 60 10 0\nnoise\nrun plain ringcap 1 60 10 10\n"+
+		"latency plain ringcap 1 60 10000 32 131388 196323 990721\n")
 	write(t, dir, "rates.txt", "trial plain\nrate plain ringcap 1 60 idle 264200 exact\nrate plain ringcap 1 60 busy 4000000 lower\n")
 	write(t, dir, "run.0", "400000 1 1 0\n")
 	write(t, dir, "run.1", "ffffffff81000010 10 10 1\n400000 5 10 0\n")
@@ -84,6 +92,11 @@ func TestReport(t *testing.T) {
 	require.Contains(t, string(text), "| ours / another's | 0.50 | - | not measured |\n")
 	require.Contains(t, string(text), "- plain, ringcap x1: `put` 20\n")
 	require.Contains(t, string(text), "rates: 264, ≥ 4000, -\n")
+	require.Equal(t, []Latency{{"plain", "ringcap", 1, 60, 10000, 32, 131388, 196323, 990721}}, result.Latencies)
+	require.Contains(t, table.String(), "plain, ringcap x1, 60 bytes, 10000 packets/s in groups of 32: 131.4, 196.3, 990.7\n")
+	require.Contains(t, string(text), "latencies: 131.4, 196.3; -\n")
+	require.Contains(t, string(text), "| ours, late | 200.00 | 196.32 | reached |\n")
+	require.Contains(t, string(text), "| another's, late | 200.00 | - | not measured |\n")
 }
 
 func TestReportRefuses(t *testing.T) {
@@ -96,6 +109,7 @@ func TestReportRefuses(t *testing.T) {
 		"bad symbols": {"symbols": "x\n", "runs.txt": ""},
 		"bad rate": {"symbols": "", "runs.txt": "run baseline no-reader 0 60 10 0\n", "run.0": "400000 1 1 0\n",
 			"rates.txt": "rate plain ringcap 1 60 idle fast exact\n"},
+		"bad latency": {"symbols": "", "runs.txt": "run baseline no-reader 0 60 10 0\nlatency plain ringcap 1 60 slow\n", "run.0": "400000 1 1 0\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
