@@ -185,6 +185,10 @@ bench-agent: deps ## an agent with 200 rings of 64 queues: idle CPU, memory, 10,
 bench-drivers: deps ## instructions per packet and lossless rates from the network card on, stock and capture-aware drivers, deterministic
 	$(SUDO) bench/drivers/run
 
+.PHONY: bench-sensors
+bench-sensors: deps ## instructions per packet and latencies of libdaq's modules for ringcap and for packet sockets, passive and in line, deterministic
+	$(SUDO) bench/sensors/run
+
 .PHONY: bench-lossless
 bench-lossless: deps ## the rate at which tcpdump on a busy machine begins to lose packets, beside the packet socket's, deterministic
 	$(SUDO) bench/lossless/run
