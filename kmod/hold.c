@@ -150,6 +150,8 @@ static void rc_hold_go_past(struct rc_hold *hold, enum ringcap_past event)
 	}
 	hold->now.event = event;
 	hold->taken = rc_hold_lane(hold)->head;
+	/* A consumer that was woken and did not ask is not woken by packets: see rc_lane_wake. */
+	rc_waiter_wake(&hold->queue->waiter);
 	while ((skb = skb_peek(&hold->waiting))) {
 		out = rc_hold_remove(hold, skb);
 		rc_hold_let_past(hold, skb, out, event);

@@ -64,14 +64,25 @@ void rc_lane_refresh_released(struct rc_lane *lane)
 }
 
 /*
+ * Whether something wakes a consumer that was woken and does not ask: the timer, or in line without a timer the bound on
+ * how long packets wait.
+ */
+static bool rc_lane_is_watched(const struct rc_lane *lane)
+{
+	const struct rc_waiter *waiter = lane->waiter;
+
+	return READ_ONCE(waiter->watched) || (!READ_ONCE(waiter->timeout_us) && rc_queue_of(lane)->hold);
+}
+
+/*
  * An epoll instance stays on the list of waiters while its owner is busy reading. So a consumer is not woken again until
- * it has asked whether to sleep. If it does not ask, the timer wakes it.
+ * it has asked whether to sleep.
  */
 void rc_lane_wake(struct rc_lane *lane)
 {
 	struct rc_waiter *waiter = lane->waiter;
 
-	if (rc_waiter_is_woken(waiter) && READ_ONCE(waiter->watched))
+	if (rc_waiter_is_woken(waiter) && rc_lane_is_watched(lane))
 		return;
 	rc_lane_refresh_released(lane);
 	rc_waiter_tell(waiter, lane->published - lane->released);

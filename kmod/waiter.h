@@ -21,7 +21,8 @@
  * look that comes after. A producer that saw no consumer did so before it could see (1). What it had stored is visible
  * when the timer looks, at least RC_WAITER_SETTLE_NS later, or the consumer is woken sooner for other packets, and looks
  * itself when it asks again. With timeouts below RC_WAITER_SHORT_US, the timer comes too soon for (1), and the producer
- * has the barrier. With the timeout 0 there is no timer at all.
+ * has the barrier. With the timeout 0 there is no timer at all: each packet wakes. In line, packets do not wake a consumer
+ * that was woken and has not asked since. The barrier, which that timeout has too, makes it see them when it asks.
  */
 #ifndef RC_WAITER_H
 #define RC_WAITER_H

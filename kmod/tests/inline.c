@@ -16,7 +16,7 @@ static void rt_put_line_cluster(struct rt_message *message, const struct rt_line
 	rt_message_put_u32(message, RINGCAP_A_INLINE, line->open);
 	rt_message_put_u32(message, RINGCAP_A_LANE_SIZE, line->lane_size ? line->lane_size : RT_LANE_SIZE);
 	rt_message_put_u32(message, RINGCAP_A_QUEUES, line->queues ? line->queues : 1);
-	rt_message_put_u32(message, RINGCAP_A_TIMEOUT_US, 1000);
+	rt_message_put_u32(message, RINGCAP_A_TIMEOUT_US, line->at_once ? 0 : 1000);
 	rt_message_put_u32(message, RINGCAP_A_SHUNT_QUOTA, line->shunt_quota);
 	if (line->hung_ms)
 		rt_message_put_u32(message, RINGCAP_A_HUNG_MS, line->hung_ms);

@@ -24,6 +24,7 @@
  * @sender_queues: transmit queues of a0, which a1 shows as receive queues; 0 = 1
  * @filter: of the ring, may be NULL
  * @shunt_quota: of the cluster
+ * @at_once: each packet wakes its consumer, as an agent has it
  */
 struct rt_line {
 	u32 open;
@@ -36,6 +37,7 @@ struct rt_line {
 	u32 sender_queues;
 	const struct sock_filter *filter;
 	u32 filter_len;
+	bool at_once;
 	char ring[32], cluster[32];
 	u32 a1, b1;
 	struct rt_end a, b;

@@ -9,6 +9,7 @@
 #include <linux/if_packet.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -608,6 +609,101 @@ RT_CASE(inline_filter)
 	RT_EQUAL(receiver.count, 400);
 	rt_queue_close(&queue);
 	rt_line_close(&line);
+}
+
+/* ---- consumers that sleep ---- */
+
+enum { RT_LONE_ROUNDS = 2000, RT_LONE_MAX = 3 };
+
+struct rt_lone {
+	struct rt_line line;
+	u32 rounds;
+	u32 answered;	/* rounds */
+};
+
+static u32 rt_lone_count(u32 round)
+{
+	return 1 + round % RT_LONE_MAX;
+}
+
+/* Sends a few packets when those of the last round were answered: at about the time at which the consumer goes to sleep. */
+static void *rt_send_lone(void *arg)
+{
+	const struct rt_traffic traffic = { .flows = 1 };
+	struct rt_lone *lone = arg;
+	u32 round, sent = 0;
+	u64 seed = 1, until;
+
+	for (round = 0; round < lone->rounds; round++) {
+		while (__atomic_load_n(&lone->answered, __ATOMIC_ACQUIRE) < round)
+			usleep(10);
+		for (until = rt_now() + rt_random(&seed) % 50000; rt_now() < until;)
+			;
+		rt_send(lone->line.a.sender, &traffic, sent, rt_lone_count(round));
+		sent += rt_lone_count(round);
+	}
+	return NULL;
+}
+
+/* A packet of which nobody tells the consumer would never be answered: nothing else is sent, and no timer runs. */
+static void rt_lone_answer(struct rt_lone *lone, struct rt_queue *queue, int set)
+{
+	struct epoll_event event;
+	u32 round, got;
+
+	for (round = 0; round < lone->rounds; round++) {
+		for (got = 0; got < rt_lone_count(round); got += rt_line_judge(queue, NULL, NULL)) {
+			int woken = set < 0 ? !!rt_queue_poll(queue, RT_PATIENCE_MS) : epoll_wait(set, &event, 1, RT_PATIENCE_MS);
+
+			RT_CHECK(woken == 1, "round %u: nobody tells of packet %u", round, got + 1);
+		}
+		RT_EQUAL(got, rt_lone_count(round));
+		__atomic_store_n(&lone->answered, round + 1, __ATOMIC_RELEASE);
+	}
+}
+
+/* @events: how the consumer waits by epoll, 0 = by poll. */
+static void rt_lone_run(u32 events)
+{
+	struct rt_lone lone = { .line = { .hung_ms = 60000, .at_once = true }, .rounds = rt_scaled(RT_LONE_ROUNDS) };
+	struct epoll_event event = { .events = EPOLLIN | events };
+	u64 stats[RINGCAP_INLINE_STATS];
+	u32 round, count = 0;
+	struct rt_queue queue;
+	pthread_t sender;
+	int set = -1;
+
+	rt_line_open(&lone.line);
+	rt_queue_open(&queue, lone.line.cluster, 0);
+	if (events) {
+		set = epoll_create1(EPOLL_CLOEXEC);
+		RT_CHECK(set >= 0 && !epoll_ctl(set, EPOLL_CTL_ADD, queue.fd, &event), "%m");
+	}
+	RT_CHECK(!pthread_create(&sender, NULL, rt_send_lone, &lone), "no thread");
+	rt_lone_answer(&lone, &queue, set);
+	pthread_join(sender, NULL);
+	for (round = 0; round < lone.rounds; round++)
+		count += rt_lone_count(round);
+	rt_line_check(&lone.line, count, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_PASSED], count);
+	close(set);
+	rt_queue_close(&queue);
+	rt_line_close(&lone.line);
+}
+
+RT_CASE(inline_lone_poll)
+{
+	rt_lone_run(0);
+}
+
+RT_CASE(inline_lone_level)
+{
+	rt_lone_run(EPOLLIN);
+}
+
+RT_CASE(inline_lone_edge)
+{
+	rt_lone_run(EPOLLET);
 }
 
 /* ---- events under traffic ---- */
