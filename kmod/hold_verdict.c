@@ -84,14 +84,20 @@ static bool rc_verdict_is_valid(const struct ringcap_verdict *verdict)
 	}
 }
 
-/* Copies the next verdict from @from. */
-static int rc_verdict_take(struct rc_verdict_batch *batch, const struct ringcap_verdict __user *from)
+/* Copies up to @nr verdicts together. Returns how many could be read. */
+static u32 rc_verdict_read(struct rc_verdict_batch *batch, const struct ringcap_verdict __user *from, u32 nr)
 {
-	struct ringcap_verdict *verdict = &batch->verdicts[batch->nr];
+	size_t rest = copy_from_user(batch->verdicts, from, nr * sizeof(*from));
+
+	return nr - DIV_ROUND_UP(rest, sizeof(*from));
+}
+
+/* Checks the next verdict, which was read, and copies its packet. */
+static int rc_verdict_take(struct rc_verdict_batch *batch)
+{
+	const struct ringcap_verdict *verdict = &batch->verdicts[batch->nr];
 	struct sk_buff *other = NULL;
 
-	if (copy_from_user(verdict, from, sizeof(*verdict)))
-		return -EFAULT;
 	if (!rc_verdict_is_valid(verdict))
 		return -EINVAL;
 	if (rc_verdict_has_data(verdict))
@@ -118,12 +124,16 @@ static u32 rc_verdict_obey(struct rc_hold *hold, const struct rc_verdict_batch *
 static int rc_verdict_step(struct rc_hold *hold, struct ringcap_verdicts *argument, u32 *done)
 {
 	const struct ringcap_verdict __user *from = u64_to_user_ptr(argument->verdicts);
+	u32 wanted = min_t(u32, argument->nr - *done, RC_VERDICT_BATCH), read;
 	struct rc_verdict_batch batch;
 	int err = 0;
 
+	read = rc_verdict_read(&batch, from + *done, wanted);
 	batch.nr = 0;
-	while (!err && batch.nr < RC_VERDICT_BATCH && batch.nr < argument->nr - *done)
-		err = rc_verdict_take(&batch, from + *done + batch.nr);
+	while (!err && batch.nr < read)
+		err = rc_verdict_take(&batch);
+	if (!err && read < wanted)
+		err = -EFAULT;
 	argument->missed += rc_verdict_obey(hold, &batch);
 	*done += batch.nr;
 	return err;

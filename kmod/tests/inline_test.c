@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -267,6 +268,22 @@ RT_CASE(inline_random)
 	rt_line_close(&line);
 }
 
+/* Of three verdicts, the end of the last is not in memory: the others are taken. */
+static void rt_verdicts_cut(int fd)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	u8 *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ringcap_verdict *verdicts = (void *)(pages + page - 2 * sizeof(*verdicts) - 16);
+	u32 missed;
+
+	RT_CHECK(pages != MAP_FAILED && !munmap(pages + page, page), "%m");
+	verdicts[0] = verdicts[1] = (struct ringcap_verdict){ .verdict = RINGCAP_VERDICT_PASS, .position = 8 };
+	RT_EQUAL(rt_verdicts(fd, verdicts, 3, &missed), 2);
+	RT_EQUAL(missed, 2);
+	RT_EQUAL(rt_verdicts(fd, verdicts + 2, 1, NULL), -EFAULT);
+	munmap(pages, page);
+}
+
 /* Late, twice, in any order, for nothing. */
 RT_CASE(inline_wrong_answers)
 {
@@ -314,6 +331,7 @@ RT_CASE(inline_wrong_answers)
 	RT_EQUAL(rt_verdicts(queue.fd, verdicts + 1, 1, NULL), -EFAULT);
 	RT_EQUAL(rt_verdicts(queue.fd, (void *)8, 1, NULL), -EFAULT);
 	RT_EQUAL(rt_verdicts(queue.fd, NULL, 0, NULL), 0);
+	rt_verdicts_cut(queue.fd);
 	/* Of a queue that is not in line. */
 	RT_EQUAL(rt_verdicts(line.a.queue.fd, verdicts, 1, NULL), -EPERM);
 	rt_queue_close(&queue);
