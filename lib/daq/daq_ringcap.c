@@ -277,6 +277,9 @@ static int make_pool(struct instance *in)
 	for (uint32_t i = 0; i < in->pool.size; i++) {
 		struct message *m = &in->messages[i];
 
+		/* The kernel clears memory when it is first used. The first packets must not wait for that. */
+		if (in->copies)
+			in->copies[(size_t)i * COPY_STRIDE] = 0;
 		m->msg = (DAQ_Msg_t){ .hdr = &m->header, .hdr_len = sizeof(m->header), .type = DAQ_MSG_TYPE_PACKET,
 				      .owner = in->modinst, .priv = m };
 		m->header = (DAQ_PktHdr_t){ .egress_index = DAQ_PKTHDR_UNKNOWN, .ingress_group = DAQ_PKTHDR_UNKNOWN,
