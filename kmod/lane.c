@@ -195,6 +195,7 @@ void rc_lane_attach(struct rc_lane *lane)
 	if (position != published && !rc_lane_is_slot(lane, position, published))
 		position = published;
 	*lane->consumer = (struct ringcap_lane_consumer){ .released = position, .left = published };
+	WRITE_ONCE(lane->told, 0);
 }
 
 void rc_lane_reset(struct rc_lane *lane)

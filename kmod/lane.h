@@ -78,6 +78,7 @@ struct rc_tenure {
  * @dirty: on some CPU's list of lanes to publish; the publisher clears it last
  * @dirty_list: entry in a publisher's list
  * @tenure: for producer.c
+ * @told: position up to which poll last told the consumer to read
  */
 struct rc_lane {
 	/* Each packet needs these: one cache line, up to the first field of @region. */
@@ -98,6 +99,7 @@ struct rc_lane {
 	spinlock_t lock;
 	struct list_head dirty_list;
 	struct rc_tenure tenure;
+	u64 told;
 } ____cacheline_aligned_in_smp;
 
 /**
@@ -109,6 +111,21 @@ struct rc_lane_unread {
 	u64 bytes;
 	u64 since;
 };
+
+/* The consumer is told to read all that is published. */
+static inline void rc_lane_tell(struct rc_lane *lane)
+{
+	WRITE_ONCE(lane->told, READ_ONCE(lane->published));
+}
+
+/*
+ * The consumer has not released yet what it was told to read. It may have written anything into its page: this decides only
+ * whether it sleeps.
+ */
+static inline bool rc_lane_is_told(const struct rc_lane *lane)
+{
+	return (s64)(READ_ONCE(lane->told) - READ_ONCE(lane->consumer->released)) > 0;
+}
 
 /* Size of the ring in bytes. */
 static inline u32 rc_lane_size(const struct rc_lane *lane)

@@ -89,11 +89,36 @@ static u64 rc_poll_first_look(const struct rc_queue *queue, u64 patience)
 	return min(patience, RC_POLL_LOOK_NS);
 }
 
+/*
+ * A program may wait before each packet, and release many at a time. What it has not read yet is younger than the timeout
+ * by then, and it would sleep over each part.
+ */
+static bool rc_poll_is_told(const struct rc_queue *queue)
+{
+	u32 i;
+
+	for (i = 0; i < queue->nr_lanes; i++)
+		if (rc_lane_is_told(&queue->lanes[i]))
+			return true;
+	return false;
+}
+
+static __poll_t rc_poll_tell(struct rc_queue *queue)
+{
+	u32 i;
+
+	for (i = 0; i < queue->nr_lanes; i++)
+		rc_lane_tell(&queue->lanes[i]);
+	return EPOLLIN | EPOLLRDNORM;
+}
+
 /* A consumer that sleeps has the timer started, with unread packets or without any. */
 __poll_t rc_poll_queue(struct rc_queue *queue)
 {
 	u64 patience;
 
+	if (rc_poll_is_told(queue) && !READ_ONCE(queue->dead))
+		return EPOLLIN | EPOLLRDNORM;
 	/* The caller is on the list of waiters, and is counted, before we look; see waiter.h. */
 	atomic_inc(&queue->waiter.polls);
 	smp_mb__after_atomic();
@@ -101,7 +126,7 @@ __poll_t rc_poll_queue(struct rc_queue *queue)
 		return EPOLLHUP | EPOLLERR;
 	patience = rc_poll_patience(queue);
 	if (!patience)
-		return EPOLLIN | EPOLLRDNORM;
+		return rc_poll_tell(queue);
 	rc_waiter_start(&queue->waiter, rc_poll_first_look(queue, patience));
 	return 0;
 }

@@ -39,6 +39,38 @@ static void rt_own_timeout(struct rt_queue *queue, u64 us)
 	__atomic_store_n(&queue->consumer[0].timeout_us, us, __ATOMIC_RELAXED);
 }
 
+/* A consumer that releases what it was woken for in parts does not sleep between them, and does after the last one. */
+RT_CASE(wakeup_released_in_parts)
+{
+	struct rt_cluster shape = { .lanes = 1, .watermark = 65536, .timeout_us = 1000000 };
+	struct rt_traffic traffic = {};
+	struct rt_fixture fixture;
+	struct rt_queue queue;
+
+	rt_fixture_open(&fixture, &shape);
+	rt_queue_open(&queue, fixture.cluster, 0);
+	rt_own_timeout(&queue, 2000000);
+	rt_send(fixture.sender, &traffic, 0, 1);
+	RT_EQUAL(rt_queue_poll(&queue, 1000), 0);
+	rt_send(fixture.sender, &traffic, 1, 1);
+	RT_EQUAL(rt_queue_poll(&queue, RT_PATIENCE_MS), POLLIN);
+	RT_EQUAL(rt_queue_peek(&queue, NULL, NULL, 1), 1);
+	queue.consumer[0].released = queue.position[0];
+	RT_EQUAL(rt_queue_poll(&queue, 0), POLLIN);
+	rt_send(fixture.sender, &traffic, 2, 1);
+	RT_EQUAL(rt_queue_peek(&queue, NULL, NULL, 1), 1);
+	queue.consumer[0].released = queue.position[0];
+	RT_EQUAL(rt_queue_poll(&queue, 0), 0);
+	RT_EQUAL(rt_queue_poll(&queue, RT_PATIENCE_MS), POLLIN);
+	rt_queue_close(&queue);
+
+	/* The next consumer was told nothing, though the packet is still there. */
+	rt_queue_open(&queue, fixture.cluster, 0);
+	RT_EQUAL(rt_queue_poll(&queue, RT_PATIENCE_MS), POLLIN);
+	RT_EQUAL(rt_queue_read(&queue, NULL, NULL), 1);
+	rt_queue_close(&queue);
+}
+
 /* Sends packet @number and returns how long the consumer sleeps over it, in milliseconds. */
 static u64 rt_slept_ms(const struct rt_fixture *fixture, const struct rt_traffic *traffic, struct rt_queue *queue,
 		       u32 number)

@@ -101,7 +101,8 @@
  *
  * poll(2) reports EPOLLIN once the unread bytes of any lane reach the watermark, or the watermark timeout has passed
  * since the oldest unread packet. The end of the timeout may be reported late, by an eighth of it and by a millisecond at
- * most, and by what the machine's timers take. poll(2) reports EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
+ * most, and by what the machine's timers take. Once reported, EPOLLIN stays until the consumer has released all that
+ * was unread then: it may release in parts. poll(2) reports EPOLLHUP|EPOLLERR when the queue was deleted or taken back.
  *
  * A CONSUMER'S OWN TIMEOUT is timeout_us of its first lane, in both engines. If it is not 0, it replaces the cluster's
  * timeout for this consumer, and may be longer or shorter. Engines use the nearest value between
