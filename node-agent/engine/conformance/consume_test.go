@@ -47,6 +47,8 @@ type received struct {
 // consumer is a queue's consumer, written from the UAPI header alone. Packets are copied out and released.
 type consumer interface {
 	drain() ([]received, error)
+	// shunt shunts flows; the message has them as struct ringcap_exact.
+	shunt(flows []byte, n int) error
 	close()
 }
 
@@ -73,6 +75,7 @@ func word64(memory []byte, at int) *uint64 { return (*uint64)(unsafe.Pointer(&me
 // mapQueue consumes a queue of the eBPF engine that has one lane.
 type mapQueue struct {
 	conn           *net.UnixConn
+	shunts         int // the socket for shunted flows
 	released, data []byte
 	head, size     uint64
 }
@@ -103,12 +106,13 @@ func openMapQueue(grant capture.Grant) (consumer, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
+	shunts := descriptors[len(descriptors)-1]
 	defer func() {
-		for _, fd := range descriptors {
+		for _, fd := range descriptors[:len(descriptors)-1] {
 			unix.Close(fd)
 		}
 	}()
-	q := &mapQueue{conn: conn, size: uint64(binary.NativeEndian.Uint32(reply[16:])), head: uint64(binary.NativeEndian.Uint32(reply[44:]))}
+	q := &mapQueue{conn: conn, shunts: shunts, size: uint64(binary.NativeEndian.Uint32(reply[16:])), head: uint64(binary.NativeEndian.Uint32(reply[44:]))}
 	if err := q.mmap(descriptors, binary.NativeEndian.Uint32(reply[20:])); err != nil {
 		q.close()
 		return nil, err
@@ -118,7 +122,7 @@ func openMapQueue(grant capture.Grant) (consumer, error) {
 
 func (q *mapQueue) mmap(descriptors []int, lanes uint32) error {
 	const tail, consumerPage = 68 << 10, 65 * 64
-	if lanes != 1 || len(descriptors) != 3 {
+	if lanes != 1 || len(descriptors) != 4 { // the last one is for shunted flows
 		return fmt.Errorf("%d lanes and %d descriptors", lanes, len(descriptors))
 	}
 	whole := func(bytes uint64) int {
@@ -143,6 +147,7 @@ func (q *mapQueue) close() {
 			_ = unix.Munmap(m)
 		}
 	}
+	unix.Close(q.shunts)
 	q.conn.Close()
 }
 

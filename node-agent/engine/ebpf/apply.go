@@ -240,6 +240,7 @@ func (e *Engine) updateParams() {
 		}
 		for _, q := range c.queues {
 			q.setParams(p)
+			q.shunts.setQuota(c.ShuntQuota)
 		}
 	}
 }

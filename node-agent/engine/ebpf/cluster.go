@@ -35,6 +35,7 @@ type cluster struct {
 	Fragments                capture.Fragments
 	WhenFull, WhenUnattended capture.QueuePolicy
 	LongHeader               bool
+	ShuntQuota               uint32
 	// Made orders two clusters of one name. There are two while a cluster of another shape replaces the first.
 	Made uint64
 
@@ -52,7 +53,7 @@ func (c *cluster) planned() capture.Cluster {
 	return capture.Cluster{
 		Name: c.Name, Queues: c.Queues, Balance: c.Balance, HashKey: c.HashKey, QueueBytes: c.QueueBytes, Lanes: c.Lanes,
 		Watermark: c.Watermark, WatermarkTimeout: c.WatermarkTimeout, Inner: c.Inner, Fragments: c.Fragments,
-		WhenFull: c.WhenFull, WhenUnattended: c.WhenUnattended, LongHeader: c.LongHeader,
+		WhenFull: c.WhenFull, WhenUnattended: c.WhenUnattended, LongHeader: c.LongHeader, ShuntQuota: c.ShuntQuota,
 	}
 }
 
@@ -70,7 +71,7 @@ func (c *cluster) set(planned capture.Cluster) {
 	c.Watermark, c.WatermarkTimeout = planned.Watermark, planned.WatermarkTimeout
 	c.Inner, c.Fragments = planned.Inner, planned.Fragments
 	c.WhenFull, c.WhenUnattended = planned.WhenFull, planned.WhenUnattended
-	c.LongHeader = planned.LongHeader
+	c.LongHeader, c.ShuntQuota = planned.LongHeader, planned.ShuntQuota
 }
 
 func (c *cluster) describe() error {
@@ -183,10 +184,12 @@ func recoverCluster(folder string, env *environment) (*cluster, error) {
 }
 
 func (e *environment) newQueue(c *cluster, number int) *queue {
-	return &queue{
+	q := &queue{
 		id: capture.QueueID{Cluster: c.Name, Queue: number}, index: c.Base + uint32(number), shape: c.shape(),
 		folder: c.folder, table: c.table, tables: e.tables, grace: e.grace, hasRoom: e.hasRoom,
 	}
+	q.shunts = shunts{index: q.index, tables: e.tables, pin: q.pin, hasRoom: e.hasRoom, quota: c.ShuntQuota}
+	return q
 }
 
 func (c *cluster) inUse() bool {

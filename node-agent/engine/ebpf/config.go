@@ -19,7 +19,7 @@ func newOutputConfig(c *cluster) outputConfig {
 		Base: c.Base, Queues: uint32(c.Queues), Balance: uint32(c.Balance), Inner: flag(c.Inner),
 		Fragments: uint8(c.Fragments), WhenFull: uint8(c.WhenFull), WhenUnattended: uint8(c.WhenUnattended),
 		Key: keyWords(c.HashKey), Lanes: shape.lanes, LaneSize: shape.laneSize, HeadSize: shape.headSize,
-		Watermark: watermark(c), TimeoutNs: uint64(c.WatermarkTimeout), HdrLen: shortHeader,
+		Watermark: watermark(c), TimeoutNs: uint64(c.WatermarkTimeout), HdrLen: shortHeader, Shunts: flag(c.ShuntQuota > 0),
 	}
 	if needsHash(c) {
 		o.Hashed = hashedFlag
@@ -126,6 +126,9 @@ func (p *ringProgram) setSteps(planned capture.Ring) {
 		if on {
 			c.Flags |= bit
 		}
+	}
+	if slices.ContainsFunc(slices.Concat(c.Outputs[:], c.Targets[:]), func(o outputConfig) bool { return o.Shunts != 0 }) {
+		c.Flags |= configShunts
 	}
 	c.Flags |= p.shortPath()
 	if c.Flags&configInnerKey != 0 {

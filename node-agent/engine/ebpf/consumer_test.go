@@ -48,7 +48,7 @@ type packet struct {
 type consumer struct {
 	conn  *net.UnixConn
 	reply handoverReply
-	maps  []int // data, consumer, doorbell
+	maps  []int // data, consumer, doorbell, and the socket for shunted flows
 
 	data     []byte // the whole data map
 	page     []byte // the consumer's
@@ -132,9 +132,9 @@ func consume(runDir, name string, queue int) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(fds) != 3 {
+	if len(fds) != 4 {
 		conn.Close()
-		return nil, fmt.Errorf("%d descriptors instead of 3", len(fds))
+		return nil, fmt.Errorf("%d descriptors instead of 4", len(fds))
 	}
 	c := &consumer{conn: conn, reply: reply, maps: fds, pageSize: os.Getpagesize()}
 	return c, c.mmap()

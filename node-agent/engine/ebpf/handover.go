@@ -277,7 +277,7 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 		delete(h.connections, conn)
 		h.mu.Unlock()
 	}()
-	peer, attachment, err := h.handshake(conn)
+	peer, attachment, shunts, err := h.handshake(conn)
 	<-h.handshakes
 	if err != nil {
 		h.log.Info("a process was refused the queue", "reason", err)
@@ -285,6 +285,12 @@ func (h *handoverSocketServer) handle(conn *net.UnixConn) {
 	}
 	h.log.Info("a consumer is attached", "pid", peer.Pid)
 	h.warn(peer)
+	defer shunts.conn.Close()
+	h.server.running.Go(func() {
+		if err := shunts.serve(); err != nil {
+			h.log.Warn("a consumer can shunt no more flows", "pid", peer.Pid, "reason", err)
+		}
+	})
 	// It may have been taken back before its connection was known.
 	if h.queue.isAttached(attachment) {
 		waitForEnd(conn)
@@ -314,21 +320,22 @@ func waitForEnd(conn *net.UnixConn) {
 }
 
 // handshake reads the request, decides and replies. If it returns no error, the peer is attached.
-func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint64, error) {
+// The caller serves the socket for shunted flows, and closes it.
+func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint64, *shuntSocket, error) {
 	ctx, cancel := context.WithTimeout(h.server.stopping, handshakeTimeout)
 	defer cancel()
 	if err := conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	peer, err := peerOf(conn)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	reply := newReply(h.queue.id, h.server.versions)
 	request, err := h.request(ctx, conn, peer)
 	// A reply fits into every socket's buffer, so a peer cannot delay it by not reading.
 	if e := conn.SetDeadline(time.Time{}); e != nil {
-		return nil, 0, e
+		return nil, 0, nil, e
 	}
 	var attachment uint64
 	if err == nil {
@@ -339,16 +346,17 @@ func (h *handoverSocketServer) handshake(conn *net.UnixConn) (*unix.Ucred, uint6
 		reply.ABI = h.server.versions.newest
 		reply.refuse(err)
 		_, sendErr := conn.Write(reply.bytes())
-		return nil, 0, errors.Join(err, sendErr)
+		return nil, 0, nil, errors.Join(err, sendErr)
 	}
 	h.mu.Lock()
 	h.connections[conn] = attachment
 	h.mu.Unlock()
-	if err := h.send(conn, reply, request.MapID == 0, attachment); err != nil {
+	shunts, err := h.send(conn, reply, request.MapID == 0, attachment)
+	if err != nil {
 		h.queue.detach(attachment)
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
-	return peer, attachment, nil
+	return peer, attachment, shunts, nil
 }
 
 // attach makes the peer the queue's consumer. The last consumer may have just ended without the server knowing yet.
@@ -427,21 +435,29 @@ func (h *handoverSocketServer) request(ctx context.Context, conn *net.UnixConn, 
 	return request, nil
 }
 
-// send completes the reply and sends it. It adds the queue's descriptors if the peer has none yet.
-func (h *handoverSocketServer) send(conn *net.UnixConn, reply handoverReply, withDescriptors bool, attachment uint64) error {
+// send completes the reply and sends it, with a socket for shunted flows. It adds the queue's maps if the peer has none
+// yet.
+func (h *handoverSocketServer) send(
+	conn *net.UnixConn, reply handoverReply, withMaps bool, attachment uint64,
+) (*shuntSocket, error) {
 	maps, err := h.queue.describe(&reply, attachment)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer maps.close()
-	var rights []byte
-	if withDescriptors {
-		rights = unix.UnixRights(maps[0].FD(), maps[1].FD(), maps[2].FD())
+	shunts, theirs, err := newShuntSocket(&h.queue.shunts, attachment)
+	if err != nil {
+		return nil, err
 	}
-	if _, _, err := conn.WriteMsgUnix(reply.bytes(), rights, nil); err != nil {
-		return fmt.Errorf("send the reply: %w", err)
+	defer unix.Close(theirs)
+	fds := []int{theirs}
+	if withMaps {
+		fds = []int{maps[0].FD(), maps[1].FD(), maps[2].FD(), theirs}
 	}
-	return nil
+	if _, _, err := conn.WriteMsgUnix(reply.bytes(), unix.UnixRights(fds...), nil); err != nil {
+		return nil, errors.Join(fmt.Errorf("send the reply: %w", err), shunts.conn.Close())
+	}
+	return shunts, nil
 }
 
 // peerLives returns an error if the process that connected has ended, because another process may now have its

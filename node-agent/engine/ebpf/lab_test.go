@@ -218,7 +218,7 @@ func (l *lab) settled(e *Engine, ring string, n uint64) capture.Observation {
 func balanced(o capture.Observation) bool {
 	var accounted uint64
 	for _, q := range o.Clusters["mirror"].Queues {
-		accounted += q.Delivered
+		accounted += q.Delivered + q.Shunted
 		for _, n := range q.Dropped {
 			accounted += n
 		}

@@ -20,6 +20,15 @@ func (l *lab) anotherLayout(name string) {
 	require.NoError(l.t, os.Rename(filepath.Join(l.pinDir, layout), filepath.Join(l.pinDir, name)))
 }
 
+// leaveTags lets "tapped" leave VLAN tags in frames, which XDP needs.
+func (l *lab) leaveTags() {
+	l.t.Helper()
+	tool, err := ethtool.NewEthtool()
+	require.NoError(l.t, err)
+	defer tool.Close()
+	require.NoError(l.t, tool.Change(l.tapped.Attrs().Name, map[string]bool{"rx-vlan-hw-parse": false}))
+}
+
 // The first plan removes what an agent with another layout left: its taps, its pins and the discipline that it added.
 // From then on the new queues account for each packet. A consumer of an old queue is told to attach again.
 func TestOtherLayoutIsRetired(t *testing.T) {
@@ -31,10 +40,7 @@ func TestOtherLayoutIsRetired(t *testing.T) {
 				plan := l.plan(1)
 				if mode == "xdp" { // an interface has one program only
 					plan.Rings[0].Mode = 1
-					tool, err := ethtool.NewEthtool()
-					require.NoError(t, err)
-					require.NoError(t, tool.Change(l.tapped.Attrs().Name, map[string]bool{"rx-vlan-hw-parse": false}))
-					tool.Close()
+					l.leaveTags()
 				}
 				older := l.engine(how)
 				l.apply(older, plan)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -37,6 +38,7 @@ const (
 	attachedMap     = ".data.attached"
 	clockMap        = ".data.clock"
 	unattendedMap   = ".data.unattended"
+	shuntingMap     = ".data.shunting"
 	patternRowsMap  = "ring_pattern_rows"
 	constantsMap    = ".rodata.constants"
 	operandsMap     = ".rodata.operands"
@@ -84,7 +86,9 @@ var readObject = sync.OnceValues(func() (*ebpf.CollectionSpec, error) {
 	sizeSection(spec.Maps[attachedMap], "rc_attached", maxNodeQueues)
 	sizeSection(spec.Maps[clockMap], "rc_clock", 1)
 	sizeSection(spec.Maps[unattendedMap], "rc_unattended", maxNodeQueues*min(cpuSlots(cpus), unattendedCPUs))
+	sizeSection(spec.Maps[shuntingMap], "rc_shunting", maxNodeQueues)
 	spec.Maps[attachedMap].Flags |= mmapable
+	spec.Maps[shuntingMap].Flags |= mmapable
 	spec.Maps[unattendedMap].Flags |= mmapable
 	spec.Maps["rc_doorbells"].InnerMap.MaxEntries = uint32(os.Getpagesize())
 	return spec, nil
@@ -98,7 +102,10 @@ func sizeSection(spec *ebpf.MapSpec, name string, elements uint32) {
 }
 
 // zeroes has the length of the largest section. Nobody writes to it.
-var zeroes = sync.OnceValue(func() []byte { return make([]byte, 8*maxNodeQueues*min(cpuSlots(possibleCPUs()), unattendedCPUs)) })
+var zeroes = sync.OnceValue(func() []byte {
+	unattended := 8 * maxNodeQueues * min(cpuSlots(possibleCPUs()), unattendedCPUs)
+	return make([]byte, max(int(unattended), maxNodeQueues*int(unsafe.Sizeof(shuntingState{}))))
+})
 
 // ringProgram is the program of a ring's taps.
 type ringProgram struct {

@@ -69,7 +69,12 @@ func (r *ring) stats() (capture.RingStats, error) {
 func (c *cluster) observe() (capture.ClusterState, error) {
 	state := capture.ClusterState{Memory: c.memory(), Lanes: c.Lanes}
 	for _, q := range c.queues {
-		state.Queues = append(state.Queues, q.observe())
+		stats := q.observe()
+		shunting, bytes := q.tables.shunting.read(q.index), uint64(0)
+		stats.Shunted, stats.ShuntedBytes, stats.ShuntsLost = shunting.Packets, shunting.Bytes, shunting.Lost
+		stats.ShuntedFlows, bytes = q.shunts.observe()
+		state.Memory += bytes
+		state.Queues = append(state.Queues, stats)
 	}
 	var byCPU []balanceAccount
 	if err := c.tables.balance.Lookup(c.Base, &byCPU); err != nil {

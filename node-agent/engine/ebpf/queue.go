@@ -53,6 +53,8 @@ type queue struct {
 	grace  time.Duration
 	// hasRoom is the environment's hasRoom.
 	hasRoom func(bytes uint64) error
+	// shunts are its consumer's.
+	shunts shunts
 
 	mu     sync.Mutex
 	params queueParams
@@ -116,9 +118,9 @@ func (q *queue) recover() error {
 		return err
 	}
 	if !here {
-		return q.bare()
+		return errors.Join(q.shunts.recover(false), q.bare())
 	}
-	return q.recoverConsumer()
+	return errors.Join(q.shunts.recover(q.tables.attached.get(q.index) != 0), q.recoverConsumer())
 }
 
 // recoverConsumer completes what an earlier process did not: it may have recorded a consumer, or forgotten it, without
@@ -229,6 +231,7 @@ func (q *queue) close() {
 		q.expiry = nil // for an expire that waits for the lock: by then the index may belong to another queue
 	}
 	q.release()
+	q.shunts.close()
 	q.closed = true
 }
 
@@ -256,6 +259,7 @@ func (q *queue) attach(process, known uint32) (uint64, error) {
 	q.stopExpiry()
 	q.consumer, q.connected = process, true
 	q.attachment++
+	q.shunts.begin(q.attachment)
 	return q.attachment, nil
 }
 
@@ -340,6 +344,8 @@ func (q *queue) detach(attachment uint64) {
 func (q *queue) forget() {
 	q.consumer = 0
 	q.tables.dismiss(q.index)
+	// What it could not remove has no effect, and gives way to the next consumer's.
+	_ = q.shunts.end()
 }
 
 // expire gives up on a consumer that did not come back after the agent's start.

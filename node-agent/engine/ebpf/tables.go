@@ -24,6 +24,9 @@ type tables struct {
 	gatesMap      *ebpf.Map
 	unattended    *unattendedTable // index -> packets while nobody was attached, by CPU
 	unattendedMap *ebpf.Map
+	shunting      *shuntingTable // index -> what there is of shunted flows: see bpf/shunt.h
+	shuntingMap   *ebpf.Map
+	shunts        *ebpf.Map // index -> the table of the consumer's shunted flows
 	roundRobin    *ebpf.Map // a cluster's first index -> number of the next packet
 	balance       *ebpf.Map // a cluster's first index -> its account by CPU
 	clock         *ebpf.Map // nanoseconds that TAI is ahead of UTC
@@ -34,8 +37,8 @@ type tables struct {
 	occupied *ebpf.Map
 	accounts *ebpf.Map
 
-	// consumerSpec and doorbellSpec describe the entries of the first two maps.
-	consumerSpec, doorbellSpec *ebpf.MapSpec
+	// consumerSpec, doorbellSpec and shuntSpec describe the entries of the tables of maps.
+	consumerSpec, doorbellSpec, shuntSpec *ebpf.MapSpec
 	// bell is the program that makes a queue's bell ready for a new consumer.
 	bell *ebpf.Program
 	// none stands in for tables that a ring's program does not use.
@@ -58,8 +61,11 @@ func openTables(folder string, spec *ebpf.CollectionSpec) (*tables, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("make %s in the bpffs: %w", folder, explainRights(err))
 	}
-	t := &tables{consumerSpec: spec.Maps["rc_consumers"].InnerMap, doorbellSpec: spec.Maps["rc_doorbells"].InnerMap}
-	t.consumerSpec.Name, t.doorbellSpec.Name = "ringcap_consumer", "ringcap_bell"
+	t := &tables{
+		consumerSpec: spec.Maps["rc_consumers"].InnerMap, doorbellSpec: spec.Maps["rc_doorbells"].InnerMap,
+		shuntSpec: spec.Maps["rc_shunts"].InnerMap,
+	}
+	t.consumerSpec.Name, t.doorbellSpec.Name, t.shuntSpec.Name = "ringcap_consumer", "ringcap_bell", "ringcap_shunts"
 	err := t.open(folder, spec)
 	if err == nil {
 		t.attached, err = mapWords(t.attachedMap)
@@ -69,6 +75,9 @@ func openTables(folder string, spec *ebpf.CollectionSpec) (*tables, error) {
 	}
 	if err == nil {
 		t.unattended, err = mapUnattended(t.unattendedMap)
+	}
+	if err == nil {
+		t.shunting, err = mapShunting(t.shuntingMap)
 	}
 	if err == nil {
 		t.bell, err = loadBell(spec, t.bells, t.consumers, t.doorbells)
@@ -146,7 +155,7 @@ func makeTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
 func (t *tables) fields() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
 		"rc_consumers": &t.consumers, "rc_doorbells": &t.doorbells, "rc_bells": &t.bells, attachedMap: &t.attachedMap,
-		unattendedMap:    &t.unattendedMap,
+		unattendedMap: &t.unattendedMap, shuntingMap: &t.shuntingMap, "rc_shunts": &t.shunts,
 		"rc_round_robin": &t.roundRobin, "rc_balance": &t.balance, clockMap: &t.clock, scratchMap: &t.scratch,
 	}
 }
@@ -189,6 +198,9 @@ func (t *tables) close() {
 	if t.unattended != nil {
 		t.unattended.unmap()
 	}
+	if t.shunting != nil {
+		t.shunting.unmap()
+	}
 	if t.bell != nil {
 		t.bell.Close()
 	}
@@ -213,6 +225,7 @@ func (t *tables) occupy(index uint32, m queueMaps, table *ebpf.Map, number uint3
 	}
 	t.dismiss(index)
 	t.unattended.reset(index)
+	t.shunting.reset(index)
 	if err := errors.Join(t.resetBell(index), t.setConsumer(index, m)); err != nil {
 		return err
 	}
@@ -245,7 +258,7 @@ func (t *tables) setConsumer(index uint32, m queueMaps) error {
 func (t *tables) vacate(index uint32) error {
 	t.dismiss(index)
 	var err error
-	for _, table := range []*ebpf.Map{t.consumers, t.doorbells} {
+	for _, table := range []*ebpf.Map{t.consumers, t.doorbells, t.shunts} {
 		err = errors.Join(err, deleteAt(table, index))
 	}
 	// The timer is removed with the value.

@@ -26,6 +26,13 @@ const (
 	maxExact        = 1048576
 	maxWildcard     = 65536
 	maxPatterns     = 65536
+	maxShunts       = 1048576
+	maxShuntBatch   = 256
+	shuntAdd        = 3
+	shuntRemove     = 4
+	shuntRead       = 5
+	shuntEnded      = 6
+	countsShunted   = 2
 	maxNodeQueues   = 16384
 	laneReleased    = 0
 	laneLine        = 64
@@ -39,6 +46,7 @@ const (
 	wildProbes      = 32
 	learntPlacesLog = 5
 	learntLocks     = 256
+	maxShuntList    = 16
 	maxChoicesHere  = 256
 	parseMax        = 256
 	innerMax        = 768
@@ -54,6 +62,7 @@ const (
 	configPlain     = 256
 	configFilter    = 512
 	configRuled     = 1024
+	configShunts    = 2048
 	hasMACs         = 1
 	hasIPv4         = 2
 	hasIPv6         = 4
@@ -78,7 +87,8 @@ type outputConfig struct {
 	WhenUnattended uint8
 	Hashed         uint8
 	HdrLen         uint8
-	_              uint16
+	Shunts         uint8
+	_              uint8
 	Key            [2]uint64
 	Lanes          uint32
 	LaneSize       uint32
@@ -247,6 +257,37 @@ type learntSecrets struct {
 	W [10]uint64
 }
 
+// shuntPlace is struct shunt.
+type shuntPlace struct {
+	_       structs.HostLayout
+	W       [5]uint64
+	Packets uint64
+	Bytes   uint64
+	Last    uint64
+	IdleS   uint32
+	Next    uint32
+	Head    uint32
+	Swapped uint32
+}
+
+// shuntHash is struct shunt_hash.
+type shuntHash struct {
+	_       structs.HostLayout
+	Secrets [9]uint64
+	Shift   uint32
+	Lost    uint32
+}
+
+// shuntingState is struct shunting.
+type shuntingState struct {
+	_       structs.HostLayout
+	Packets uint64
+	Bytes   uint64
+	Lost    uint64
+	Flows   uint32
+	Unread  uint32
+}
+
 // choice is struct choice.
 type choice struct {
 	_       structs.HostLayout
@@ -326,4 +367,49 @@ type handoverReply struct {
 	HeadSize  uint32
 	Name      [64]uint8
 	Reason    [128]uint8
+}
+
+// flowRule is struct ringcap_exact.
+type flowRule struct {
+	_       structs.HostLayout
+	Saddr   [16]uint8
+	Daddr   [16]uint8
+	Sport   uint16
+	Dport   uint16
+	L3Proto uint16
+	VlanID  uint16
+	L4Proto uint8
+	Action  uint8
+	Target  uint16
+	IdleS   uint32
+}
+
+// flowCounts is struct ringcap_rule_counts.
+type flowCounts struct {
+	_       structs.HostLayout
+	Packets uint64
+	Bytes   uint64
+	IdleMs  uint32
+	Flags   uint32
+}
+
+// flowState is struct ringcap_exact_state.
+type flowState struct {
+	_      structs.HostLayout
+	Rule   flowRule
+	Counts flowCounts
+}
+
+// shuntMessage is struct ringcap_shunt_message.
+type shuntMessage struct {
+	_            structs.HostLayout
+	Magic        uint32
+	Verb         uint32
+	Number       uint32
+	Nr           uint32
+	Result       int32
+	Missed       uint32
+	Lost         uint64
+	Shunted      uint64
+	ShuntedBytes uint64
 }

@@ -47,8 +47,8 @@ func validateCluster(c capture.Cluster) error {
 	if c.Inline != nil {
 		return unsupported("in line needs the kernel module")
 	}
-	if c.ShuntQuota > 0 {
-		return unsupported("shunting flows needs the kernel module")
+	if c.ShuntQuota > maxShunts {
+		return fmt.Errorf("%d flows to shunt: must be at most %d", c.ShuntQuota, maxShunts)
 	}
 	if c.Balance > capture.BalanceRxQueue || c.Fragments > capture.FragmentsWithFlow ||
 		max(c.WhenFull, c.WhenUnattended) > capture.PolicySpread {

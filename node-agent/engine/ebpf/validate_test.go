@@ -14,11 +14,15 @@ import (
 func TestWhatOnlyTheModuleDoesWithQueues(t *testing.T) {
 	plain := capture.Cluster{Name: "ids", Queues: 1, QueueBytes: minQueueBytes, Lanes: 1}
 	require.NoError(t, validateCluster(plain))
-	inLine, shunting := plain, plain
-	inLine.Inline, shunting.ShuntQuota = &capture.Inline{}, 1
-	for words, cluster := range map[string]capture.Cluster{"in line": inLine, "shunting flows": shunting} {
-		err := validateCluster(cluster)
-		assert.ErrorIs(t, err, capture.ErrUnsupported)
-		assert.ErrorContains(t, err, words+" needs the kernel module")
-	}
+	plain.Inline = &capture.Inline{}
+	err := validateCluster(plain)
+	assert.ErrorIs(t, err, capture.ErrUnsupported)
+	assert.ErrorContains(t, err, "in line needs the kernel module")
+}
+
+func TestQuotaOfFlowsToShunt(t *testing.T) {
+	cluster := capture.Cluster{Name: "ids", Queues: 1, QueueBytes: minQueueBytes, Lanes: 1, ShuntQuota: maxShunts}
+	require.NoError(t, validateCluster(cluster))
+	cluster.ShuntQuota++
+	assert.ErrorContains(t, validateCluster(cluster), "1048577 flows to shunt: must be at most 1048576")
 }

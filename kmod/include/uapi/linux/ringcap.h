@@ -165,11 +165,11 @@
  * shunt-* and the lost: too-long, refused, nomem, down. In the queue's other counters, a packet that waited was
  * delivered, and one that went past the consumer or was blocked at once was dropped.
  *
- * SHUNTED FLOWS (kernel module). A consumer that needs no more of a flow shunts it (RINGCAP_IOC_SHUNT): the flow's
- * packets, in both directions, do not come to its queue any more. Other queues and clusters go on getting theirs. The
- * packets are counted in the queue's shunted, and in the flow. The right to it is the cluster's RINGCAP_A_SHUNT_QUOTA,
- * the number of flows that each of its consumers may have shunted at a time. While it is 0, shunted flows have no
- * effect.
+ * SHUNTED FLOWS. A consumer that needs no more of a flow shunts it, by RINGCAP_IOC_SHUNT or, with the eBPF engine, by
+ * struct ringcap_shunt_message: the flow's packets, in both directions, do not come to its queue any more. Other queues
+ * and clusters go on getting theirs. The packets are counted in the queue's shunted, and in the flow. The right to it
+ * is the cluster's RINGCAP_A_SHUNT_QUOTA, the number of flows that each of its consumers may have shunted at a time.
+ * While it is 0, shunted flows have no effect.
  *
  * A flow is addresses, ports, protocol and outermost VLAN id, as in an exact rule. That is the packet's own flow, not
  * that of a packet in a tunnel. A fragment has no ports, so it is never shunted. Packets of the flow that are in the
@@ -703,12 +703,13 @@ struct ringcap_rule_state {
 /*
  * A container that was given queue Q of cluster N has the folder RINGCAP_RUN_DIR/N/Q with a SOCK_SEQPACKET socket
  * "handover" in it. The consumer connects and sends struct ringcap_handover_request. The agent checks by SO_PEERCRED
- * which pod asks, and answers with struct ringcap_handover_reply. If error is 0, three file descriptors come with it as
- * SCM_RIGHTS: the maps data, consumer and doorbell, in this order. As in the module, the unread packets of earlier
- * consumers end in each lane at left. The consumer is attached as long as it keeps the connection.
+ * which pod asks, and answers with struct ringcap_handover_reply. If error is 0, file descriptors come with it as
+ * SCM_RIGHTS: the maps data, consumer and doorbell, and a socket for shunted flows, in this order. As in the module,
+ * the unread packets of earlier consumers end in each lane at left. The consumer is attached as long as it keeps the
+ * connection.
  *
  * When the agent restarts, the connection breaks but the maps continue to exist. A consumer continues to read, and
- * reconnects with map_id set to the data map that it still has. The reply then carries no descriptors. ESTALE means
+ * reconnects with map_id set to the data map that it still has. The reply then carries only the socket. ESTALE means
  * that this queue was taken from the consumer.
  */
 #define RINGCAP_RUN_DIR		"/run/ringcap"
@@ -736,6 +737,44 @@ struct ringcap_handover_reply {
 	__u32	head_size;		/* bytes before the first lane, a multiple of 64 */
 	char	name[RINGCAP_NAME_MAX + 1];
 	char	reason[128];		/* a message for people, NUL-terminated; empty when error is 0 */
+};
+
+/*
+ * SHUNTED FLOWS OF THE EBPF ENGINE. With its answer the agent hands over one more descriptor, behind the others: a
+ * socket, SOCK_SEQPACKET. A consumer that comes back gets this one alone. Both sides take more descriptors than they
+ * know of, and close them. An agent without it does not know of shunted flows.
+ *
+ * The consumer sends struct ringcap_shunt_message and, behind it, nr elements, of struct ringcap_exact to add and
+ * remove, of struct ringcap_exact_state to read. The agent answers with the same struct. Behind it are the elements
+ * that were read or have ended, as many as result says. Requests mean what the ioctls do, with the same errors. The
+ * agent handles them in their order, and takes its time if there are many.
+ */
+#define RINGCAP_SHUNT_ADD	3	/* the numbers of the ioctls */
+#define RINGCAP_SHUNT_REMOVE	4
+#define RINGCAP_SHUNT_READ	5
+#define RINGCAP_SHUNT_ENDED	6
+
+#define RINGCAP_SHUNT_BATCH	256	/* elements of a message */
+
+/**
+ * struct ringcap_shunt_message - a request, and its answer
+ * @magic: RINGCAP_MAGIC
+ * @verb: RINGCAP_SHUNT_ADD, _REMOVE, _READ or _ENDED
+ * @number: the consumer's; the answer repeats it
+ * @nr: elements of the request; for ENDED as many as the consumer has room for
+ * @result: what the ioctl returns, or a negative errno
+ * @missed, @lost, @shunted, @shunted_bytes: as in struct ringcap_shunts
+ */
+struct ringcap_shunt_message {
+	__u32	magic;
+	__u32	verb;
+	__u32	number;
+	__u32	nr;
+	__s32	result;
+	__u32	missed;
+	__u64	lost;
+	__u64	shunted;
+	__u64	shunted_bytes;
 };
 
 /* ------------------------------------------------------------------ generic netlink */

@@ -12,6 +12,7 @@
 #define RC_BALANCE_H
 
 #include "fragment.h"
+#include "shunt.h"
 #include "table.h"
 
 #define BALANCE_TRIES	4	/* stand-ins that may turn out to be full before a packet is dropped */
@@ -56,6 +57,12 @@ static __always_inline void balance_count_spread(__u32 base)
 		account->spread++;
 }
 
+/* Whether the consumer of queue @queue has shunted the flow, which then needs no room. */
+static __always_inline int balance_is_shunted(const volatile struct output *output, __u32 queue)
+{
+	return config.flags & CONFIG_SHUNTS && output->shunts && shunt_takes(output->base + queue, 0);
+}
+
 /*
  * A stand-in for output @number's queue, or NOWHERE. If that is because of the other copy, work->found is that copy's
  * queue.
@@ -71,7 +78,7 @@ static __always_inline __u32 balance_spread(struct work *work, __u32 number)
 		index = balance_stand_in(base, queues);
 		if (index == NOWHERE || index == work->except)
 			return NOWHERE;
-		if (last || table_has_room(number, index)) {
+		if (last || balance_is_shunted(output, index) || table_has_room(number, index)) {
 			balance_count_spread(base);
 			return index;
 		}
@@ -92,7 +99,8 @@ __attribute__((noinline)) int balance_give(__u32 number)
 	output = config_element(outputs, number);
 	attended = queue_is_attended(output->base + work->home);
 	policy = attended ? output->when_full : output->when_unattended;
-	if (policy != RINGCAP_POLICY_SPREAD || (attended && table_has_room(number, work->home)))
+	if (policy != RINGCAP_POLICY_SPREAD || balance_is_shunted(output, work->home) ||
+	    (attended && table_has_room(number, work->home)))
 		return work->home;
 	took = balance_spread(work, number);
 	if (took == NOWHERE && (work->found == NOWHERE || work->found != work->except))

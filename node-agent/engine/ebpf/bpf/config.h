@@ -24,6 +24,7 @@
 
 #define CONFIG_FILTER	(1U << 9)	/* there is a filter */
 #define CONFIG_RULED	(1U << 10)	/* as CONFIG_PLAIN, but with rules that ruled.h can apply */
+#define CONFIG_SHUNTS	(1U << 11)	/* consumers of a cluster may shunt flows: see shunt.h */
 
 /**
  * struct output - a cluster that the ring feeds, or the target of a rule
@@ -37,6 +38,7 @@
  * @timeout_ns: nanoseconds after which it is woken for fewer bytes, 0 = at each packet; a consumer can have its own
  * @hashed: RINGCAP_SLOT_HASHED if slots have the flow's hash, else 0
  * @hdr_len: header length of slots: sizeof(struct ringcap_slot) or RINGCAP_SLOT_SHORT
+ * @shunts: its consumers may shunt flows
  */
 struct output {
 	__u32 base;
@@ -49,7 +51,8 @@ struct output {
 	__u8 when_unattended;
 	__u8 hashed;
 	__u8 hdr_len;
-	__u16 resv;
+	__u8 shunts;
+	__u8 resv;
 	__u64 key[2];
 	__u32 lanes;
 	__u32 lane_size;

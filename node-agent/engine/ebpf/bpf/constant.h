@@ -52,6 +52,7 @@ DECLARE_FLAG(has_rx_queues);	/* CONFIG_RX_QUEUES */
 DECLARE_FLAG(has_no_filter);	/* not CONFIG_FILTER: packets of rings with one do not jump */
 DECLARE_FLAG(is_plain);		/* CONFIG_PLAIN or CONFIG_RULED */
 DECLARE_FLAG(is_ruled);		/* CONFIG_RULED */
+DECLARE_FLAG(has_shunts);	/* CONFIG_SHUNTS */
 DECLARE_FLAG(is_direct);	/* the ring is plain, and its queues are those of direct.h */
 DECLARE_OPERAND(cpu_mask);	/* config.cpu_mask */
 

@@ -27,6 +27,13 @@ enum constants {
 	maxExact = RINGCAP_EXACT_MAX,
 	maxWildcard = RINGCAP_RULES_MAX,
 	maxPatterns = RINGCAP_PATTERNS_MAX,
+	maxShunts = RINGCAP_SHUNTS_MAX,
+	maxShuntBatch = RINGCAP_SHUNT_BATCH,
+	shuntAdd = RINGCAP_SHUNT_ADD,
+	shuntRemove = RINGCAP_SHUNT_REMOVE,
+	shuntRead = RINGCAP_SHUNT_READ,
+	shuntEnded = RINGCAP_SHUNT_ENDED,
+	countsShunted = RINGCAP_COUNTS_SHUNTED,
 
 	/* The programs' sizes */
 	maxNodeQueues = QUEUES_MAX,
@@ -42,6 +49,7 @@ enum constants {
 	wildProbes = WILD_PROBES,
 	learntPlacesLog = LEARNT_PLACES_LOG,
 	learntLocks = LEARNT_LOCKS,
+	maxShuntList = SHUNT_LIST_MAX,
 	maxChoicesHere = CHOICES_MAX,
 	parseMax = RC_PARSE_MAX,
 	innerMax = RC_INNER_MAX,
@@ -59,6 +67,7 @@ enum constants {
 	configPlain = CONFIG_PLAIN,
 	configFilter = CONFIG_FILTER,
 	configRuled = CONFIG_RULED,
+	configShunts = CONFIG_SHUNTS,
 
 	/* The first word of packetKey */
 	hasMACs = RC_HAS_MACS,
@@ -77,3 +86,8 @@ struct ringcap_consumer_page consumer_page_type;
 struct ringcap_handover_request handover_request;
 struct ringcap_handover_reply handover_reply;
 struct bell_request bell_request;
+struct shunt shunt_place;
+struct shunt_hash shunt_hash_first;
+struct ringcap_exact exact_type;
+struct ringcap_exact_state exact_state;
+struct ringcap_shunt_message shunt_message;

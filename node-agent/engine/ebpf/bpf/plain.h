@@ -2,12 +2,13 @@
 /*
  * The path of most packets of most rings (CONFIG_PLAIN). The ring has one cluster with short slots. The cluster's
  * settings need at most a flow's hash. There is no stage but the filter before the cluster. Work that the ring does not
- * need is omitted: without a hash the packet is not parsed.
+ * need is omitted: without a hash, and without shunted flows, the packet is not parsed.
  */
 #ifndef RC_PLAIN_H
 #define RC_PLAIN_H
 
 #include "direct.h"
+#include "shunt.h"
 #include "table.h"
 
 /*
@@ -68,19 +69,48 @@ static __always_inline int plain_hash_any(void *ctx, const enum hook hook, __u32
  */
 static __always_inline int plain_direct(void *ctx, const enum hook hook, __u64 len, const __u32 direction, __u64 cpu)
 {
-	__u64 now = wall_clock(), hash;
+	__u64 now = wall_clock(), hash, queue;
 	struct __sk_buff *skb = ctx;
 	struct rc_flow flow;
 
 	if (hook == HOOK_TC)
 		len = *(volatile __u32 *)&skb->len; /* again, for the same reason */
-	if (!IS_SET(direct_hashed, cpu))
+	if (!IS_SET(direct_hashed, cpu)) {
+		if (IS_SET(has_shunts, cpu) && shunting_has_flows(CONSTANT(direct_base)))
+			return 0;
 		return direct_put(ctx, hook, 0, cpu, len, 0, direction, now);
+	}
 	if (!plain_parse(ctx, hook, &flow))
 		return 0;
 	hash = plain_direct_hash(&flow);
-	return direct_put(ctx, hook, hash * CONSTANT(direct_queues) >> 32, cpu, len, hash,
-			  direction | RINGCAP_SLOT_HASHED, now);
+	queue = hash * CONSTANT(direct_queues) >> 32;
+	if (IS_SET(has_shunts, cpu) && shunting_has_flows(CONSTANT(direct_base) + queue))
+		return 0;
+	return direct_put(ctx, hook, queue, cpu, len, hash, direction | RINGCAP_SLOT_HASHED, now);
+}
+
+/* shunt_takes for a packet that has to be parsed: what cannot be read is of no flow. */
+static __always_inline int plain_is_shunted(void *ctx, const enum hook hook, const struct ringcap_slot *slot,
+					    __u32 place)
+{
+	struct rc_exact_key key;
+	struct rc_flow flow;
+	struct work *work;
+
+	if (!shunting_has_flows(place))
+		return 0;
+	if (!slot->vlan_tpid && plain_parse(ctx, hook, &flow)) {
+		rc_exact_key_ipv4(&key, flow.saddr[0], flow.daddr[0], flow.sport, flow.dport, 0, flow.l4_proto);
+		return shunt_takes_ipv4(place, key.w[0], key.w[1], slot->len);
+	}
+	work = this_work();
+	if (!work)
+		return 0;
+	work->len = slot->len;
+	if (packet_copy(ctx, hook, work->data, slot->len < RC_PARSE_MAX ? slot->len : RC_PARSE_MAX))
+		return 0;
+	work_parse();
+	return shunt_takes(place, 1);
 }
 
 /* Delivers the packet. @slot describes it, except for the hash. */
@@ -99,6 +129,8 @@ static __always_inline void plain_deliver(void *ctx, const enum hook hook, struc
 			slot->caplen = 0;
 		queue = rc_queue(slot->hash, to->queues);
 	}
+	if (config.flags & CONFIG_SHUNTS && plain_is_shunted(ctx, hook, slot, to->base + queue))
+		return;
 	queue_put(ctx, hook, queue_data(&table_0, queue), to, queue, cpu, slot);
 }
 

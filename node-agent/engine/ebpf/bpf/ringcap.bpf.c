@@ -35,6 +35,7 @@ const volatile struct config config;
 #include "queue.h"
 #include "ruled.h"
 #include "rules.h"
+#include "shunt.h"
 #include "table.h"
 
 /* A packet that is seen is counted as one of filtered, sampled_out, passed, directed and reflected. */
@@ -153,12 +154,14 @@ __attribute__((noinline)) int decide(void)
 	return work->action == RINGCAP_ACTION_QUEUE ? FATE_DIRECTED : FATE_PASSED;
 }
 
-/* Puts a copy into a queue of output or target @number. */
+/* Puts a copy into a queue of output or target @number, unless its consumer has shunted the flow. */
 static __always_inline void put(void *ctx, const enum hook hook, struct work *work, const volatile struct output *to,
 				__u32 number, __u32 copy, __u32 queue)
 {
 	__u8 flags = work->slot.flags & ~RINGCAP_SLOT_HASHED;
 
+	if (config.flags & CONFIG_SHUNTS && to->shunts && shunt_takes(to->base + queue, 1))
+		return;
 	work->slot.flags = flags | to->hashed;
 	work->slot.hash = to->hashed ? work->hashes[copy] : 0;
 	table_put(ctx, hook, number, queue);

@@ -43,6 +43,9 @@ var types = []struct{ c, name string }{
 	{"learnt", "learntFlow"},
 	{"learnt_bucket", "learntBucket"},
 	{"learnt_secrets", "learntSecrets"},
+	{"shunt", "shuntPlace"},
+	{"shunt_hash", "shuntHash"},
+	{"shunting", "shuntingState"},
 	{"choice", "choice"},
 	{"bell_request", "bellRequest"},
 	{"ringcap_lane_stats", "laneStats"},
@@ -51,6 +54,10 @@ var types = []struct{ c, name string }{
 	{"ringcap_consumer_page", "consumerPage"},
 	{"ringcap_handover_request", "handoverRequest"},
 	{"ringcap_handover_reply", "handoverReply"},
+	{"ringcap_exact", "flowRule"},
+	{"ringcap_rule_counts", "flowCounts"},
+	{"ringcap_exact_state", "flowState"},
+	{"ringcap_shunt_message", "shuntMessage"},
 }
 
 func main() {
