@@ -53,9 +53,11 @@ static void ebpf_close(struct ringcap *h)
 	close_fd(&e->bell_fd);
 	close_fd(&e->doorbell.ready_fd);
 	close_fd(&e->timer_fd);
+	shunt_socket_close(&e->shunts);
 	close_fd(&e->link_fd);	/* last: after this, another consumer may get the queue */
 	memset(e, 0, sizeof(*e));
 	e->link_fd = e->timer_fd = e->bell_fd = e->doorbell.ready_fd = -1;
+	shunt_socket_init(&e->shunts);
 }
 
 /* Maps size bytes of a descriptor. On failure, returns NULL and sets errno. */
@@ -113,12 +115,13 @@ static int map_queue(struct ebpf *e, const struct ringcap_handover_reply *reply,
 {
 	int err = 0;
 
-	for (int i = 0; i < HANDOVER_FDS; i++)
+	for (int i = 0; i < HANDOVER_SHUNTS; i++)
 		if (fds[i] < 0)
 			err = fail(errbuf, EPROTO, "%s: the node agent's answer came without the queue's descriptors", e->path);
 	if (!err)
 		err = map_lanes(e, reply, fds, errbuf);
 	e->bell_fd = fds[HANDOVER_DOORBELL];
+	shunt_socket_set(&e->shunts, fds[HANDOVER_SHUNTS]);
 	close_fd(&fds[HANDOVER_DATA]);
 	close_fd(&fds[HANDOVER_CONSUMER]);
 	return err ? err : map_doorbell(e, errbuf);
@@ -220,11 +223,12 @@ int ebpf_open(struct ringcap *h, const char *path, char *errbuf)
 {
 	struct ringcap_handover_reply reply;
 	struct ebpf *e = &h->ebpf;
-	int fds[HANDOVER_FDS] = { -1, -1, -1 };
+	int fds[HANDOVER_FDS] = { -1, -1, -1, -1 };
 	int err;
 
 	memset(e, 0, sizeof(*e));
 	e->link_fd = e->timer_fd = e->bell_fd = e->doorbell.ready_fd = -1;
+	shunt_socket_init(&e->shunts);
 	snprintf(e->path, sizeof(e->path), "%s", path);
 	err = ask_agent(e, &reply, fds, errbuf);
 	if (!err)
@@ -287,6 +291,11 @@ static void ebpf_stats(struct ringcap *h, struct ringcap_stats *stats)
 		stats_add(stats, &h->ebpf.kernel[i].stats);
 }
 
+static int ebpf_shunt(struct ringcap *h, unsigned int verb, struct ringcap_shunts *argument)
+{
+	return shunt_socket_ask(&h->ebpf.shunts, verb, argument);
+}
+
 const struct engine engine_ebpf = {
 	.name = "EBPF",
 	.sleep = ebpf_sleep,
@@ -295,5 +304,6 @@ const struct engine engine_ebpf = {
 	.forked = ebpf_forked,
 	.service = ebpf_service,
 	.stats = ebpf_stats,
+	.shunt = ebpf_shunt,
 	.close = ebpf_close,
 };

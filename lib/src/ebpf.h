@@ -9,6 +9,7 @@
 
 #include "doorbell.h"
 #include "lanes.h"
+#include "shunt_socket.h"
 
 /*
  * The connection to the agent. It tells the agent that the queue is attended. Packets arrive without it too.
@@ -26,6 +27,7 @@ struct ebpf {
 	unsigned int ticks_waited;	/* ticks spent waiting for the agent's answer, or since its socket was gone */
 	uint32_t map_id;		/* of the data map */
 	int bell_fd;
+	struct shunt_socket shunts;
 	const struct ringcap_lane_kernel *kernel;	/* the data map: heads of lanes, then the lanes */
 	size_t data_size;
 	struct ringcap_consumer_page *consumer;

@@ -7,7 +7,8 @@
 
 #include <linux/ringcap.h>
 
-enum { HANDOVER_DATA, HANDOVER_CONSUMER, HANDOVER_DOORBELL, HANDOVER_FDS };
+/* Descriptors that come with an answer. A consumer that comes back gets the last one alone, as the first. */
+enum { HANDOVER_DATA, HANDOVER_CONSUMER, HANDOVER_DOORBELL, HANDOVER_SHUNTS, HANDOVER_FDS };
 
 /* Connects to the agent without waiting. Returns a close-on-exec, non-blocking socket, or -errno. */
 int handover_connect(const char *path);

@@ -24,7 +24,7 @@ enum event {
 };
 
 /*
- * The functions that an engine provides for a handle. None of them waits. In an engine without sleep, the queue's
+ * The functions that an engine provides for a handle. Only shunt waits. In an engine without sleep, the queue's
  * descriptor is readable while packets are outstanding or unread.
  */
 struct engine {
@@ -42,6 +42,8 @@ struct engine {
 	/* Handles enum event bits. Returns -ENODEV when the queue is gone and will not come back. */
 	int (*service)(struct ringcap *h, unsigned int events);
 	void (*stats)(struct ringcap *h, struct ringcap_stats *stats);
+	/* Does what the ioctl does; may wait for the node agent. Returns a negative errno for an error. */
+	int (*shunt)(struct ringcap *h, unsigned int verb, struct ringcap_shunts *argument);
 	void (*close)(struct ringcap *h);
 };
 

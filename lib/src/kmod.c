@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -203,10 +204,30 @@ static void kmod_stats(struct ringcap *h, struct ringcap_stats *stats)
 		stats_add(stats, &h->kmod.kernel[i].stats);
 }
 
+/* A signal before the first element is no error for the caller. */
+static int kmod_shunt(struct ringcap *h, unsigned int verb, struct ringcap_shunts *argument)
+{
+	static const unsigned long requests[] = {
+		[RINGCAP_SHUNT_ADD] = RINGCAP_IOC_SHUNT,
+		[RINGCAP_SHUNT_REMOVE] = RINGCAP_IOC_UNSHUNT,
+		[RINGCAP_SHUNT_READ] = RINGCAP_IOC_SHUNT_READ,
+		[RINGCAP_SHUNT_ENDED] = RINGCAP_IOC_SHUNT_ENDED,
+	};
+	int done;
+
+	do
+		done = ioctl(h->kmod.fd, requests[verb], argument);
+	while (done < 0 && errno == EINTR);
+	if (done >= 0)
+		return done;
+	return errno == ENOTTY ? -ENOTSUP : -errno;
+}
+
 const struct engine engine_kmod = {
 	.name = "KernelModule",
 	.retime = kmod_retime,
 	.service = kmod_service,
 	.stats = kmod_stats,
+	.shunt = kmod_shunt,
 	.close = kmod_close,
 };

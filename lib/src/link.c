@@ -33,6 +33,7 @@ static void hang_up(struct ringcap *h)
 		epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, e->link_fd, NULL);
 		close(e->link_fd);
 	}
+	shunt_socket_close(&e->shunts);
 	e->link_fd = -1;
 	e->link = LINK_DOWN;
 	e->ticks_waited = 0;
@@ -81,13 +82,15 @@ static int take_answer(struct ringcap *h)
 	struct ringcap_handover_reply reply;
 	int fds[HANDOVER_FDS];
 	int err = handover_read(e->link_fd, &reply, fds);
+	bool granted = !err && !reply.error && reply.map_id == e->map_id;
 
-	for (int i = 0; i < HANDOVER_FDS; i++)	/* the descriptors of the first answer stay in use */
+	for (int i = granted; i < HANDOVER_FDS; i++)	/* the maps of the first answer stay in use */
 		if (fds[i] >= 0)
 			close(fds[i]);
 	if (err == -EAGAIN)
 		return 0;
-	if (!err && !reply.error && reply.map_id == e->map_id) {
+	if (granted) {
+		shunt_socket_set(&e->shunts, fds[0]);
 		e->link = LINK_UP;
 		set_ticking(e, false);
 		return 0;

@@ -3,34 +3,29 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <sys/ioctl.h>
 
-/* One ioctl. A signal before the first element is no error for the caller. */
-static int ask(const struct ringcap *h, unsigned long request, struct ringcap_shunts *argument)
+/* One request. It may be handled in part. */
+static int ask(const struct ringcap *h, unsigned int verb, struct ringcap_shunts *argument)
 {
-	int done;
+	struct ringcap *own = (struct ringcap *)(uintptr_t)h;	/* const only for the caller */
 
-	do
-		done = ioctl(h->kmod.fd, request, argument);
-	while (done < 0 && errno == EINTR);
-	if (done >= 0)
-		return done;
-	return errno == ENOTTY ? -ENOTSUP : -errno;
+	return h->gone ? h->gone : h->engine->shunt(own, verb, argument);
 }
 
-/* A signal may end an ioctl early: goes on behind the elements that are done. @size: bytes of an element. */
-static int ask_all(const struct ringcap *h, unsigned long request, const void *flows, unsigned int n, size_t size)
+/* Goes on behind the elements that a request has handled. @size: bytes of an element. */
+static int ask_all(const struct ringcap *h, unsigned int verb, const void *flows, unsigned int n, size_t size,
+		   uint64_t *lost)
 {
 	unsigned int done = 0;
 
-	if (h->engine != &engine_kmod)
-		return -ENOTSUP;
 	if (n > INT_MAX)
 		return -EINVAL;
 	while (done < n) {
 		struct ringcap_shunts argument = { .flows = (uint64_t)(uintptr_t)flows + done * size, .nr = n - done };
-		int taken = ask(h, request, &argument);
+		int taken = ask(h, verb, &argument);
 
+		if (taken >= 0 && lost)
+			*lost = argument.lost;
 		if (taken <= 0)
 			return done ? (int)done : taken;
 		done += (unsigned int)taken;
@@ -40,42 +35,39 @@ static int ask_all(const struct ringcap *h, unsigned long request, const void *f
 
 RINGCAP_API int ringcap_shunt(struct ringcap *h, const struct ringcap_exact *flows, unsigned int n)
 {
-	return ask_all(h, RINGCAP_IOC_SHUNT, flows, n, sizeof(*flows));
+	return ask_all(h, RINGCAP_SHUNT_ADD, flows, n, sizeof(*flows), NULL);
 }
 
 RINGCAP_API int ringcap_unshunt(struct ringcap *h, const struct ringcap_exact *flows, unsigned int n)
 {
-	return ask_all(h, RINGCAP_IOC_UNSHUNT, flows, n, sizeof(*flows));
+	return ask_all(h, RINGCAP_SHUNT_REMOVE, flows, n, sizeof(*flows), NULL);
 }
 
 RINGCAP_API int ringcap_shunt_read(const struct ringcap *h, struct ringcap_exact_state *states, unsigned int n)
 {
-	return ask_all(h, RINGCAP_IOC_SHUNT_READ, states, n, sizeof(*states));
+	return ask_all(h, RINGCAP_SHUNT_READ, states, n, sizeof(*states), NULL);
 }
 
 RINGCAP_API int ringcap_shunt_ended(struct ringcap *h, struct ringcap_exact_state *states, unsigned int n, uint64_t *lost)
 {
-	struct ringcap_shunts argument = { .flows = (uint64_t)(uintptr_t)states, .nr = n };
-	int done;
+	struct ringcap_shunts argument = { 0 };
+	int err = 0;
 
-	if (h->engine != &engine_kmod)
-		return -ENOTSUP;
-	done = ask(h, RINGCAP_IOC_SHUNT_ENDED, &argument);
-	if (done >= 0 && lost)
-		*lost = argument.lost;
-	return done;
+	if (!n) {	/* for what is lost */
+		err = ask(h, RINGCAP_SHUNT_ENDED, &argument);
+		if (!err && lost)
+			*lost = argument.lost;
+	}
+	return err ? err : ask_all(h, RINGCAP_SHUNT_ENDED, states, n, sizeof(*states), lost);
 }
 
 RINGCAP_API int ringcap_shunt_stats(const struct ringcap *h, struct ringcap_shunt_stats *stats)
 {
 	struct ringcap_shunts argument = { 0 };
-	int done;
+	int err = ask(h, RINGCAP_SHUNT_READ, &argument);
 
-	if (h->engine != &engine_kmod)
-		return -ENOTSUP;
-	done = ask(h, RINGCAP_IOC_SHUNT_READ, &argument);
-	if (done < 0)
-		return done;
+	if (err < 0)
+		return err;
 	*stats = (struct ringcap_shunt_stats){ argument.shunted, argument.shunted_bytes };
 	return 0;
 }

@@ -274,21 +274,24 @@ void fake_answer_as(int fd, uint32_t abi, const struct fake_queue *q, const char
 	};
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(FDS * sizeof(int))];
+		char bytes[CMSG_SPACE((FDS + 1) * sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { .iov_base = &reply, .iov_len = sizeof(reply) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	int fds[FDS] = { q->data_fd, q->consumer_fd, q->bell_fd };
+	int fds[FDS + 1] = { q->data_fd, q->consumer_fd, q->bell_fd };
+	size_t n = with_fds ? FDS : 0;
 
 	snprintf(reply.name, sizeof(reply.name), "%s", name);
 	snprintf(reply.reason, sizeof(reply.reason), "%s", reason);
-	if (with_fds) {
+	if (!error && q->shunts_fd)
+		fds[n++] = q->shunts_fd;
+	if (n) {
 		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
 		control.header.cmsg_level = SOL_SOCKET;
 		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(sizeof(fds));
-		memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
+		control.header.cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(&control.header), fds, n * sizeof(int));
 	}
 	if (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0)
 		die("sendmsg");

@@ -14,6 +14,7 @@
 
 struct fake_queue {
 	int data_fd, consumer_fd, bell_fd, program_fd;
+	int shunts_fd;		/* the consumer's end of the socket for shunted flows, 0 = an agent that knows of none */
 	uint32_t map_id, lane_size, nr_lanes, head_size;
 	uint32_t watermark, timeout_us;	/* 0 by default: rings for each packet, once a sleep */
 	uint64_t puts;
@@ -53,7 +54,7 @@ int fake_listen(const char *dir, const char *name, unsigned int queue);
 /* Waits for a connection and its request. */
 int fake_accept(int listener, struct ringcap_handover_request *request);
 
-/* Answers with error (0 = granted), with the descriptors when with_fds. */
+/* Answers with error (0 = granted), with the maps when with_fds, and with shunts_fd. */
 void fake_answer(int fd, const struct fake_queue *q, const char *name, unsigned int queue, int error, const char *reason,
 		 int with_fds);
 

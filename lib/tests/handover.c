@@ -396,6 +396,120 @@ static void test_agent_restart(void)
 	fake_free(&q);
 }
 
+/* ---------------------------------------------------------------- shunted flows */
+
+static const struct ringcap_exact some_flows[300] = { { .sport = 1 }, { .sport = 2 } };
+
+/* Waits for the connection until the answer is another one than unwanted. */
+static int shunt_again(struct ringcap *h, int unwanted)
+{
+	int done = unwanted;
+
+	while (done == unwanted) {
+		CHECK(ringcap_recv(h, &(struct ringcap_pkt){ 0 }, 1, 20) <= 0);
+		done = ringcap_shunt(h, some_flows, 300);
+	}
+	return done;
+}
+
+static void shunt_through_restarts(int up, int down)
+{
+	struct ringcap *h = must_open("mirror");
+	struct ringcap_exact_state states[3] = { 0 };
+	struct ringcap_shunt_stats stats;
+	uint64_t lost = 0;
+
+	CHECK_EQ(ringcap_shunt(h, some_flows, 300), 300);	/* in two messages */
+	CHECK_EQ(ringcap_shunt(h, some_flows, 0), 0);
+	CHECK_EQ(ringcap_unshunt(h, some_flows, 2), 2);
+	CHECK_EQ(ringcap_shunt_read(h, states, 1), 1);
+	CHECK_EQ(states[0].counts.packets, 7);
+	CHECK_EQ(ringcap_shunt_ended(h, states, 3, &lost), 3);
+	CHECK_EQ(lost, 5);
+	CHECK_EQ(ringcap_shunt_stats(h, &stats), 0);
+	CHECK_EQ(stats.shunted, 9);
+	say(up, 'g');
+	CHECK_EQ(hear(down), 'g');	/* the agent has gone */
+	CHECK_EQ(ringcap_shunt(h, some_flows, 1), -EAGAIN);
+	CHECK_EQ(shunt_again(h, -EAGAIN), 300);
+	say(up, 'o');
+	CHECK_EQ(hear(down), 'o');	/* and one of before has come */
+	CHECK_EQ(shunt_again(h, -EAGAIN), -ENOTSUP);
+	say(up, 'd');
+	CHECK_EQ(shunt_again(h, -ENOTSUP), -EAGAIN);	/* it has gone, too */
+	CHECK_EQ(shunt_again(h, -EAGAIN), -ENODEV);
+	ringcap_close(h);
+}
+
+/* Handles one request as the agent does. */
+static void answer_shunts(int fd)
+{
+	static struct {
+		struct ringcap_shunt_message head;
+		struct ringcap_exact_state states[RINGCAP_SHUNT_BATCH];
+	} m;
+	size_t states = 0;
+
+	CHECK(recv(fd, &m, sizeof(m), 0) >= (ssize_t)sizeof(m.head));
+	m.head.result = (int)m.head.nr;
+	m.head.lost = 5;
+	m.head.shunted = 9;
+	if (m.head.verb == RINGCAP_SHUNT_ENDED || m.head.verb == RINGCAP_SHUNT_READ)
+		states = m.head.nr;
+	m.states[0].counts.packets = 7;
+	CHECK(send(fd, &m, sizeof(m.head) + states * sizeof(m.states[0]), 0) > 0);
+}
+
+/* Grants the queue with a socket for shunted flows; returns the agent's end. */
+static int grant_with_shunts(int listener, struct fake_queue *q, uint32_t want_map_id, int *fd)
+{
+	int ends[2];
+
+	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+	q->shunts_fd = ends[1];
+	*fd = grant(listener, q, want_map_id);
+	q->shunts_fd = 0;
+	close(ends[1]);
+	return ends[0];
+}
+
+static void test_shunts(void)
+{
+	int listener = fake_listen(dir, "mirror", 0), fd, shunts;
+	struct ringcap_handover_request request;
+	struct fake_queue q;
+
+	fake_make(&q, QUEUE_BYTES, 1);
+	struct consumer c = start(shunt_through_restarts);
+
+	shunts = grant_with_shunts(listener, &q, 0, &fd);
+	for (int i = 0; i < 6; i++)
+		answer_shunts(shunts);
+	CHECK_EQ(hear(c.heard), 'g');
+	close(shunts);
+	close(fd);
+	say(c.say, 'g');
+	shunts = grant_with_shunts(listener, &q, q.map_id, &fd);
+	answer_shunts(shunts);
+	answer_shunts(shunts);
+	CHECK_EQ(hear(c.heard), 'o');
+	close(shunts);
+	close(fd);
+	say(c.say, 'o');
+	fd = grant(listener, &q, q.map_id);
+	CHECK_EQ(hear(c.heard), 'd');
+	close(fd);
+	shunts = grant_with_shunts(listener, &q, q.map_id, &fd);
+	close(shunts);
+	close(fd);
+	fd = fake_accept(listener, &request);
+	fake_answer(fd, &q, "mirror", 0, ESTALE, "the queue belongs to another pod", 0);
+	join(&c);
+	close(fd);
+	close(listener);
+	fake_free(&q);
+}
+
 /* ---------------------------------------------------------------- killed in mid-read, and what the next one finds */
 
 static void read_and_hang(int up, int down)
@@ -1496,6 +1610,7 @@ int main(void)
 	RUN(test_programs_of_before);
 	RUN(test_full);
 	RUN(test_agent_restart);
+	RUN(test_shunts);
 	RUN(test_killed);
 	RUN(test_left);
 	RUN(test_scribble);

@@ -90,7 +90,7 @@ static void print_dropped_json(const struct ringcap_stats *stats)
 	printf("}");
 }
 
-/* Sums up what consumers have shunted; only queues of the module have such packets. */
+/* Sums up what consumers have shunted, of the queues that tell it now. */
 static void sum_shunted(const struct reader *readers, int n, struct ringcap_shunt_stats *sum)
 {
 	memset(sum, 0, sizeof(*sum));
