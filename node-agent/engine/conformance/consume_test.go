@@ -112,7 +112,10 @@ func openMapQueue(grant capture.Grant) (consumer, error) {
 			unix.Close(fd)
 		}
 	}()
-	q := &mapQueue{conn: conn, shunts: shunts, size: uint64(binary.NativeEndian.Uint32(reply[16:])), head: uint64(binary.NativeEndian.Uint32(reply[44:]))}
+	q := &mapQueue{
+		conn: conn, shunts: shunts, size: uint64(binary.NativeEndian.Uint32(reply[16:])),
+		head: uint64(binary.NativeEndian.Uint32(reply[44:])),
+	}
 	if err := q.mmap(descriptors, binary.NativeEndian.Uint32(reply[20:])); err != nil {
 		q.close()
 		return nil, err

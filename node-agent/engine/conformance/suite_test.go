@@ -70,6 +70,8 @@ type row struct {
 	packets  []packet
 	// unattended are the queues without a consumer.
 	unattended []capture.QueueID
+	// shunted are flows that all consumers shunt before the packets come.
+	shunted []capture.ExactRule
 	// stack: the packets that the stack gets on "tapped"; all where it is nil.
 	stack *int
 	// lacks: engines that refuse it, with words of the refusal.
@@ -270,6 +272,9 @@ func (l *lab) consume(t *testing.T, plan capture.Plan, r row) map[capture.QueueI
 			require.NoError(t, err)
 			consumers[id], err = l.open(grant)
 			require.NoError(t, err)
+			if len(r.shunted) > 0 {
+				require.NoError(t, consumers[id].shunt(exactFlows(r.shunted), len(r.shunted)))
+			}
 		}
 	}
 	return consumers
@@ -340,7 +345,7 @@ func requireAccounts(t *testing.T, plan capture.Plan, res result) {
 			packets := res.queues[capture.QueueID{Cluster: c.Name, Queue: queue}]
 			require.EqualValues(t, s.Delivered, len(packets), "queue %d of %s", queue, c.Name)
 			requireBytes(t, s, packets)
-			accounted += s.Delivered
+			accounted += s.Delivered + s.Shunted
 			for _, n := range s.Dropped {
 				accounted += n
 			}

@@ -22,7 +22,7 @@ const (
 
 func table() []row {
 	return slices.Concat(wireRows(), filterRows(), balanceRows(), policyRows(), fragmentRows(), ruleRows(), idleRows(), payloadRows(), sampleRows(),
-		tapRows(), quickRows(), modeRows(), refusedRows())
+		tapRows(), quickRows(), modeRows(), shuntRows(), refusedRows())
 }
 
 // mixed is a packet of each kind that the parser tells apart.
