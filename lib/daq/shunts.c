@@ -31,7 +31,7 @@ static const char *text_of(enum shunts_refusal refusal, int err)
 {
 	switch (refusal) {
 	case SHUNTS_NO_ENGINE:
-		return "the queue is not the kernel module's, or the module is older than shunting";
+		return "the kernel module, or the node agent, is older than shunting";
 	case SHUNTS_NO_RIGHT:
 		return "its ring or cluster gives no right to it (spec.consumers.shunt)";
 	case SHUNTS_NO_QUOTA:

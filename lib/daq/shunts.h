@@ -27,7 +27,7 @@ enum {
 /* Why a verdict has shunted nothing. */
 enum shunts_refusal {
 	SHUNTS_NO_FLOW,			/* the packet's flow cannot be named: see shunt_flow.h */
-	SHUNTS_NO_ENGINE,		/* the eBPF engine, or an older module */
+	SHUNTS_NO_ENGINE,		/* an older module, or with the eBPF engine an older agent */
 	SHUNTS_NO_RIGHT,
 	SHUNTS_NO_QUOTA,		/* as many flows as the cluster allows are shunted */
 	SHUNTS_FAILED,

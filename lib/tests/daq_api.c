@@ -280,7 +280,7 @@ static void test_receive(void)
 	close_instance(instance);
 }
 
-/* The eBPF engine does not shunt: verdicts on flows are on their packets alone. tests/daq reads what is printed. */
+/* The stand-in for the agent does not shunt: verdicts on flows are on their packets alone. tests/daq reads what is printed. */
 static void test_verdicts_on_flows(void)
 {
 	DAQ_Instance_h instance = open_with(&(struct how){ .input = "mirror", .timeout = 50, .variable = "report" });

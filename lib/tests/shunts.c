@@ -298,13 +298,13 @@ static void test_quota(void)
 		   "verdicts that shunted 2, without a flow 0, without the engine 0, without the right 0, above the quota 3, failed 0\n");
 }
 
-/* The eBPF engine: it is asked once. */
+/* A module, or an agent, that cannot: it is asked once. */
 static void test_no_engine(void)
 {
 	struct shunts s = make(0, -ENOTSUP);
 
 	add(&s, 1);
-	check_text(printed(&s, give), "ids@2: the queue is not the kernel module's, or the module is older than shunting\n");
+	check_text(printed(&s, give), "ids@2: the kernel module, or the node agent, is older than shunting\n");
 	usleep(1100000);
 	add(&s, 1);
 	shunts_give(&s, queue);

@@ -198,7 +198,6 @@ var refusedChanges = []refusedChange{
 	{field: "watermarkTimeout", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) { q.WatermarkTimeout = &metav1.Duration{Duration: time.Hour} }},
 	{field: "memoryLimit", reason: v1.ReasonMemoryLimitExceeded, queues: func(q *v1.QueueSettings) { q.MemoryLimit = quantity("1600Ki") }},
 	{field: "consumers", reason: v1.ReasonUnsupported, queues: func(q *v1.QueueSettings) { q.Consumers = &v1.Consumers{Shunt: v1.MaxShunts + 1} }},
-	{field: "consumers", reason: v1.ReasonUnsupported, only: v1.EngineEBPF, queues: func(q *v1.QueueSettings) { q.Consumers = &v1.Consumers{Shunt: 1} }},
 	{field: "rings", reason: v1.ReasonRingNotFound, cluster: func(s *v1.ClusterSpec) { s.Rings = []string{"nowhere"} }},
 	{field: "rings", reason: v1.ReasonRingNotFound, cluster: func(s *v1.ClusterSpec) { s.Rings = nil }},
 	{field: "queues", reason: v1.ReasonUnsupported, cluster: func(s *v1.ClusterSpec) { s.Queues = 257 }},

@@ -82,7 +82,7 @@ var served = map[v1.Engine][]feature{
 		featureRules, featureRuleLearn, featureRuleQueue, featureRuleReflect, featureRuleIdleTimeout, featurePayload,
 		featureSampling, featureSamplingByFlow, featureQueuesPerRxQueue,
 		featureBalanceTCPFiveTuple, featureBalanceBothEnds, featureBalanceRxQueue, featureInnerHeader, featureFragmentsWithFlow,
-		featureWhenFullSpread, featureWhenUnattendedSpread, featureLongHeader,
+		featureWhenFullSpread, featureWhenUnattendedSpread, featureLongHeader, featureShunt,
 	},
 }
 

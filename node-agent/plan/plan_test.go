@@ -275,9 +275,9 @@ func shunting(name string, flows int32, rings ...string) v1.NodeCluster {
 	return c
 }
 
-// The module gets the quota of each set of queues. A Cluster does not inherit its ring's, and the eBPF engine refuses one.
+// Each set of queues has its own quota. A Cluster does not inherit its ring's.
 func TestFlowsThatConsumersMayShunt(t *testing.T) {
-	for engine, planned := range map[v1.Engine]bool{v1.EngineKernelModule: true, v1.EngineEBPF: false} {
+	for _, engine := range []v1.Engine{v1.EngineKernelModule, v1.EngineEBPF} {
 		mirror := ring("mirror", func(s *v1.CaptureRingSpec) {
 			s.Engine, s.Queues, s.Consumers = engine, v1.Queues(1), &v1.Consumers{Shunt: 10}
 		})
@@ -288,15 +288,7 @@ func TestFlowsThatConsumersMayShunt(t *testing.T) {
 		for _, c := range got.Plans[engine].Clusters {
 			quotas[c.Name] = c.ShuntQuota
 		}
-		if planned {
-			assert.Equal(t, map[string]uint32{"mirror": 10, "ids": 0, "ips": 20}, quotas)
-			continue
-		}
-		assert.Equal(t, map[string]uint32{"ids": 0}, quotas)
-		for _, name := range []string{"mirror", "ips"} {
-			assert.Equal(t, v1.ReasonUnsupported, got.Clusters[name].Reason)
-			assert.Contains(t, got.Clusters[name].Message, "spec.consumers.shunt: engine EBPF does not do it: leave it out, or set spec.engine to KernelModule")
-		}
+		assert.Equal(t, map[string]uint32{"mirror": 10, "ids": 0, "ips": 20}, quotas)
 	}
 }
 

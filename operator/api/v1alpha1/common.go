@@ -269,7 +269,7 @@ type Consumers struct {
 	// Packets of a flow that a consumer has shunted do not come to its queue any more; in line, they are dropped or leave without
 	// being asked about, as it says. Others go on getting them. A change applies to attached consumers: flows above a lower number
 	// stay shunted until they end, and none has an effect while it is 0. A Cluster does not inherit it. Flows are kept in kernel
-	// memory that counts as the consumer's, about 100 bytes each. It needs the kernel module.
+	// memory, about 100 bytes each, that counts as the consumer's, with the eBPF engine as the agent's.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
