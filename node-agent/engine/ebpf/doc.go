@@ -15,6 +15,7 @@
 //	clusters/<name>_<base>/q<n>_data              a queue's lanes, which programs write
 //	clusters/<name>_<base>/q<n>_consumer          what its consumer writes
 //	clusters/<name>_<base>/q<n>_doorbell          the ring buffer that wakes its consumer
+//	clusters/<name>_<base>/q<n>_shunts            the flows that its consumer has shunted, if it has
 //	rings/<name>/description                      JSON in a map: which program its taps run
 //	rings/<name>/counters                         the ring's account by CPU
 //	rings/<name>/rules_<digest>/                  the maps of the ring's rule set
@@ -26,7 +27,7 @@
 // the next Apply gives the ring another program: see bpf/direct.h.
 //
 // The process keeps mappings of a queue's data and consumer maps, but no descriptor. For a consumer that attaches, it
-// opens the maps at their pins.
+// opens the maps at their pins. Only of a table of shunted flows it keeps the descriptor.
 //
 // After the process ended or was killed, New finds all of this again. It continues without touching the data path. bpffs
 // allows no dots in names, so the dots of ring and cluster names are written as underscores.
