@@ -92,6 +92,8 @@ static void write_manifest(const struct ring_shape *shape, unsigned int queues)
 		      "queues: %u, slots: 8192, snapLength: 1536, filter: ",
 		shape->device, shape->transparent, queues);
 	put_filter(file, shape);
+	if (shape->shunt)
+		fprintf(file, ", consumers: {shunt: %u}", shape->shunt);
 	fprintf(file, "}\n");
 	fclose(file);
 }
