@@ -1,23 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
 #
-# Snort in its image, for scripts in a VM that have /layer.tar and /config.
+# Snort in its image, for scripts in a VM that have /layer.tar, /config and e2e/vm/guest.sh.
 image=/image
 nobody=65534
-
-fail() {
-	echo "not ok - $*"
-	exit 1
-}
-
-# eventually COMMAND...: succeeds within two minutes.
-eventually() {
-	for _ in $(seq 1200); do
-		"$@" && return
-		usleep 100000
-	done
-	return 1
-}
 
 make_image() {
 	mkdir $image
