@@ -7,6 +7,7 @@
  *         threads: auto          or a number
  *         bpf-filter: tcp        a filter on Suricata's command line replaces it
  *         checksum-checks: yes   or no
+ *         inline: no             or yes: a ring in line, whose packets wait for Suricata's verdicts
  *         bypass: yes            or no: shunt flows that Suricata bypasses, where the ring or cluster allows it
  *         bypass-idle: 180       seconds without a packet after which they come again
  *
@@ -59,13 +60,15 @@ static void set(struct input *input, const SCConfNode *setting)
 		input->threads = threads_of(input->name, value);
 	else if (!strcmp(setting->name, "checksum-checks"))
 		input->checksums = truth_of(input->name, setting->name, value);
+	else if (!strcmp(setting->name, "inline"))
+		input->in_line = truth_of(input->name, setting->name, value);
 	else if (!strcmp(setting->name, "bypass"))
 		input->bypass = truth_of(input->name, setting->name, value);
 	else if (!strcmp(setting->name, "bypass-idle"))
 		input->bypass_idle_s = seconds_of(input->name, value);
 	else if (strcmp(setting->name, "interface") && strcmp(setting->name, "bpf-filter"))
 		FatalError("ringcap: %s: unknown setting '%s': there are interface, threads, bpf-filter, "
-			   "checksum-checks, bypass and bypass-idle", input->name, setting->name);
+			   "checksum-checks, inline, bypass and bypass-idle", input->name, setting->name);
 }
 
 static const char *interface_of(const SCConfNode *entry)

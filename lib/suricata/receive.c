@@ -2,7 +2,7 @@
 /*
  * The first of a worker's modules: reads its queue. Suricata inspects packets in the queue's memory. Before the worker
  * takes the next packet, it has done all of a packet's work, and Suricata has copied what it keeps (segments,
- * fragments). So the packets of a run are given back together, when the next run is read.
+ * fragments). So the packets of a run are given back together, when the next run is read. In line it inspects copies.
  */
 #include "capture.h"
 
@@ -41,6 +41,8 @@ static void print_stats(ThreadVars *tv, void *data)
 
 	SCLogPerf("(%s) ringcap: %s@%u (%s): read %" PRIu64 ", filtered %" PRIu64, tv->name, reader->about.name,
 		  reader->about.queue, reader->about.engine, reader->read, reader->filtered);
+	if (reader->in_line)
+		inline_print(reader);
 }
 
 /* Called by the main thread. */
@@ -53,6 +55,20 @@ static TmEcode wake(ThreadVars *tv, void *data)
 	return TM_ECODE_OK;
 }
 
+static TmEcode out_of_memory(const struct reader *reader)
+{
+	SCLogError("ringcap: %s@%u: out of memory", reader->about.name, reader->about.queue);
+	return TM_ECODE_FAILED;
+}
+
+static bool take(struct reader *reader, Packet *p, const struct ringcap_slot *slot)
+{
+	if (reader->in_line)
+		return inline_take(reader, p, slot);
+	PacketSetData(p, ringcap_data(slot), slot->caplen);
+	return true;
+}
+
 static TmEcode process(struct reader *reader, const struct ringcap_slot *slot)
 {
 	struct timeval time = { .tv_sec = (time_t)(slot->ts_ns / NSEC_PER_SEC),
@@ -61,17 +77,18 @@ static TmEcode process(struct reader *reader, const struct ringcap_slot *slot)
 
 	PacketPoolWait();
 	p = PacketGetFromQueueOrAlloc();
-	if (!p) {
-		SCLogError("ringcap: %s@%u: out of memory", reader->about.name, reader->about.queue);
-		return TM_ECODE_FAILED;
-	}
+	if (!p)
+		return out_of_memory(reader);
 	PKT_SET_SRC(p, PKT_SRC_WIRE);
 	p->ts = SCTIME_FROM_TIMEVAL(&time);
 	p->datalink = LINKTYPE_ETHERNET;
 	p->livedev = reader->device;
-	if (!reader->checksums || slot->flags & RINGCAP_SLOT_CSUM_PARTIAL)
+	if (!reader->checksums || slot->flags & (RINGCAP_SLOT_CSUM_PARTIAL | RINGCAP_SLOT_MERGED))
 		p->flags |= PKT_IGNORE_CHECKSUM;
-	PacketSetData(p, ringcap_data(slot), slot->caplen);
+	if (!take(reader, p, slot)) {
+		PacketFreeOrRelease(p);
+		return out_of_memory(reader);
+	}
 	bypass_offer(reader, p);
 	return TmThreadsSlotProcessPkt(reader->tv, reader->rest, p);
 }
@@ -88,6 +105,8 @@ static TmEcode process_run(struct reader *reader, struct ringcap_run *run)
 			code = process(reader, slot);
 		} else {
 			reader->filtered++;
+			if (reader->in_line)
+				inline_pass(reader, slot);
 		}
 	}
 	return code;
@@ -120,8 +139,11 @@ static TmEcode receive(struct reader *reader, struct ringcap_run *run)
 	TmEcode code = TM_ECODE_OK;
 
 	while (code == TM_ECODE_OK && !suricata_ctl_flags) {
-		int n = ringcap_read(reader->queue, run, WAIT_MS);
+		int n;
 
+		if (reader->in_line)
+			inline_flush(reader);
+		n = ringcap_read(reader->queue, run, WAIT_MS);
 		if (n > 0)
 			code = process_run(reader, run);
 		else if (!n)
@@ -143,6 +165,8 @@ static TmEcode loop(ThreadVars *tv, void *data, void *slot)
 	bypass_enter(reader);
 	TmThreadsSetFlag(tv, THV_RUNNING);
 	code = receive(reader, &run);
+	if (reader->in_line)
+		inline_flush(reader);
 	ringcap_done(reader->queue, &run);
 	stats_tell(reader);
 	return code;
@@ -152,6 +176,7 @@ void receive_register(int slot)
 {
 	tmm_modules[slot] = (TmModule){
 		.name = "ReceiveRingcap",
+		.Init = replace_enable,
 		.ThreadInit = init_thread,
 		.ThreadDeinit = deinit_thread,
 		.PktAcqLoop = loop,

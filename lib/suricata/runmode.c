@@ -12,7 +12,25 @@
 
 #include "device.h"
 
+#define INLINE_TIMEOUT_US 1000	/* sleeping over unread packets; the least that libringcap has */
+
 static struct input *inputs;
+
+/* Without verdicts the packets of a queue in line would stop, and verdicts on others change nothing. */
+static void check_mode(struct reader *reader)
+{
+	const struct ringcap_queue *q = &reader->about;
+
+	reader->in_line = ringcap_is_inline(reader->queue);
+	if (reader->in_line && !EngineModeIsIPS())
+		FatalError("ringcap: %s@%u is in line: its packets wait for verdicts, which Suricata gives in IPS "
+			   "mode: set 'inline: yes' for it in the section ringcap", q->name, q->queue);
+	if (!reader->in_line && EngineModeIsIPS())
+		FatalError("ringcap: %s@%u is not in line, so packets cannot be held up or changed: IPS mode needs a "
+			   "ring with spec.inline", q->name, q->queue);
+	if (reader->in_line)
+		ringcap_set_timeout(reader->queue, INLINE_TIMEOUT_US);
+}
 
 static struct reader *open_reader(const struct input *input, unsigned int thread, unsigned int threads)
 {
@@ -22,10 +40,11 @@ static struct reader *open_reader(const struct input *input, unsigned int thread
 
 	if (!reader)
 		FatalError("ringcap: out of memory");
-	reader->queue = device_open_passive(device_queue(input->name), 0, reason);
+	reader->queue = ringcap_open(device_queue(input->name), 0, reason);
 	if (!reader->queue)
 		FatalError("ringcap: thread %u of %u: %s", thread + 1, threads, reason);
 	ringcap_queue(reader->queue, &reader->about);
+	check_mode(reader);
 	ringcap_stats(reader->queue, &reader->start);
 	wrong = input->filter ? filter_set(reader, input->filter) : NULL;
 	if (wrong)
@@ -66,7 +85,9 @@ static void start_worker(struct reader *reader, const char *kind, unsigned int n
 	append(tv, "ReceiveRingcap", reader);
 	append(tv, "DecodeRingcap", NULL);
 	append(tv, "FlowWorker", NULL);
-	append(tv, "RespondReject", NULL);
+	/* In line, answers leave by the ring's pair (reject.c), not by a raw socket. */
+	if (!reader->in_line)
+		append(tv, "RespondReject", NULL);
 	TmThreadSetCPU(tv, WORKER_CPU_SET);
 	if (TmThreadSpawn(tv) != TM_ECODE_OK)
 		FatalError("ringcap: thread %s does not start", label);
@@ -98,8 +119,6 @@ static unsigned int open_input(const struct input *input, unsigned int threads, 
 /* Ends the program if something keeps it from reading. */
 static void check_program(void)
 {
-	if (EngineModeIsIPS())
-		FatalError("ringcap: only IDS mode works: packets cannot be held up or changed");
 	if (!fit_packet())
 		FatalError("ringcap: this plugin does not fit this Suricata (see above)");
 }
@@ -146,11 +165,24 @@ static int refuse_autofp(void)
 	return -1;
 }
 
+/* Suricata asks before it reads the rules, as whether they can drop depends on it. */
+static COMPAT_IPS enable_ips(void)
+{
+	for (struct input *input = inputs; input; input = input->next)
+		if (input->in_line != inputs->in_line)
+			FatalError("ringcap: %s is in line, and %s is not: Suricata is in IPS mode for all or none",
+				   input->in_line ? input->name : inputs->name,
+				   input->in_line ? inputs->name : input->name);
+	if (inputs->in_line)
+		EngineModeSetIPS();
+	return COMPAT_IPS_IS(inputs->in_line);
+}
+
 void runmode_register(int plugin_slot, struct input *list)
 {
 	inputs = list;
 	RunModeRegisterNewRunMode(plugin_slot, "workers", "A thread for each queue does all of a packet's work",
-				  run_workers, NULL);
-	RunModeRegisterNewRunMode(plugin_slot, "single", "One thread reads one queue", run_single, NULL);
+				  run_workers, enable_ips);
+	RunModeRegisterNewRunMode(plugin_slot, "single", "One thread reads one queue", run_single, enable_ips);
 	RunModeRegisterNewRunMode(plugin_slot, "autofp", "Refused: use workers", refuse_autofp, NULL);
 }
