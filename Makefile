@@ -126,9 +126,10 @@ test-agent: deps build ## the agent against real kernels: everything in namespac
 	node-agent/tests/kills --every 10 6.1
 
 .PHONY: test-suricata
-test-suricata: deps build ## Debian's Suricata 7 and 8 with the capture plugin, on queues of both engines and from a file
+test-suricata: deps build ## Debian's Suricata 7 and 8 with the capture plugin, on queues of both engines, from a file and in line
 	$(SUDO) e2e/suricata/run
 	e2e/suricata/vm 6.1
+	e2e/suricata/inline 6.1
 
 .PHONY: test-clients
 test-clients: deps build ## programs on libpcap that Debian packages, each on a queue of the eBPF engine: docs/clients.md (CLIENTS="quick", or names)
