@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 
 	"github.com/ringcap/ringcap/node-agent/node"
 	v1 "github.com/ringcap/ringcap/operator/api/v1alpha1"
@@ -36,6 +37,14 @@ type Accepted struct {
 
 	spec   v1.NodeCaptureSpec
 	loaded bool
+	texts  map[string]acceptedText
+}
+
+// acceptedText is a record as it was written last. It is encoded again only if the object has changed: a ring may have
+// thousands of rules.
+type acceptedText struct {
+	record acceptedRecord
+	text   json.RawMessage
 }
 
 // acceptedVersion is the version of the record. New fields of specs need no new version. A record with a field that
@@ -105,25 +114,38 @@ func (a *Accepted) Save(spec v1.NodeCaptureSpec) error {
 	if a.Records.Path == "" {
 		return nil
 	}
-	records := map[string]json.RawMessage{}
-	note := func(key string, record acceptedRecord) error {
-		record.Version, record.Node = acceptedVersion, a.Node
-		text, err := json.Marshal(record)
-		records[key] = text
-		return err
-	}
-	for i, ring := range spec.Rings {
-		if err := note("ring/"+ring.Name, acceptedRecord{Ring: &spec.Rings[i]}); err != nil {
+	texts := map[string]acceptedText{}
+	for _, ring := range spec.Rings {
+		if err := a.note(texts, "ring/"+ring.Name, acceptedRecord{Ring: &ring}); err != nil {
 			return err
 		}
 	}
-	for i, cluster := range spec.Clusters {
-		if err := note("cluster/"+cluster.Name, acceptedRecord{Cluster: &spec.Clusters[i]}); err != nil {
+	for _, cluster := range spec.Clusters {
+		if err := a.note(texts, "cluster/"+cluster.Name, acceptedRecord{Cluster: &cluster}); err != nil {
 			return err
 		}
+	}
+	a.texts = texts
+	records := make(map[string]json.RawMessage, len(texts))
+	for key, known := range texts {
+		records[key] = known.text
 	}
 	if err := a.Records.Save(records); err != nil {
 		return fmt.Errorf("write the accepted specs for the next agent: %w", err)
 	}
+	return nil
+}
+
+func (a *Accepted) note(texts map[string]acceptedText, key string, record acceptedRecord) error {
+	record.Version, record.Node = acceptedVersion, a.Node
+	known, ok := a.texts[key]
+	if !ok || !reflect.DeepEqual(known.record, record) {
+		text, err := json.Marshal(record)
+		if err != nil {
+			return fmt.Errorf("encode the accepted spec of %s: %w", key, err)
+		}
+		known = acceptedText{record, text}
+	}
+	texts[key] = known
 	return nil
 }

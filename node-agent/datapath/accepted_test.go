@@ -338,10 +338,10 @@ func TestWhatIsNotBelieved(t *testing.T) {
 		"damaged":         {change: func(s string) string { return s[:len(s)/2] }},
 		"empty":           {change: func(string) string { return "" }},
 		"a newer field":   {change: func(s string) string { return strings.ReplaceAll(s, `"bpf"`, `"bpf2"`) }},
-		"a newer version": {change: func(s string) string { return strings.ReplaceAll(s, `"version": 1`, `"version": 2`) }},
+		"a newer version": {change: func(s string) string { return strings.ReplaceAll(s, `"version":1`, `"version":2`) }},
 		"an older one without a field": {kept: true, change: func(s string) string {
-			assert.Contains(t, s, `"direction": "Receive",`)
-			return strings.ReplaceAll(s, `"direction": "Receive",`, "")
+			assert.Contains(t, s, `"direction":"Receive",`)
+			return strings.ReplaceAll(s, `"direction":"Receive",`, "")
 		}},
 		"another node": {change: strings.Clone, other: func(r *Reconciler, _ *v1.NodeCaptureSpec) { r.Accepted.Node = "node-b" }},
 		"made again":   {change: strings.Clone, other: func(_ *Reconciler, s *v1.NodeCaptureSpec) { s.Rings[0].UID = "3" }},

@@ -58,7 +58,7 @@ func (r *Records[T]) Save(records map[string]T) error {
 		}
 		return nil
 	}
-	text, err := json.MarshalIndent(recordsFile[T]{r.BootID, records}, "", "  ")
+	text, err := json.Marshal(recordsFile[T]{r.BootID, records})
 	if err != nil {
 		return fmt.Errorf("encode the record of changes: %w", err)
 	}
