@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define SHUNT_ANSWER_MS 2000
+#define SHUNT_ANSWER_MS 500
 
 void shunt_socket_init(struct shunt_socket *s)
 {
@@ -26,6 +26,7 @@ void shunt_socket_set(struct shunt_socket *s, int fd)
 {
 	shunt_socket_close(s);
 	s->fd = fd;
+	s->late = 0;
 	s->known = fd >= 0;
 }
 
@@ -36,7 +37,7 @@ static int lost(struct shunt_socket *s)
 	return -EAGAIN;
 }
 
-static int await(const struct shunt_socket *s, short events)
+static int await(struct shunt_socket *s, short events)
 {
 	struct pollfd pfd = { .fd = s->fd, .events = events };
 	int n;
@@ -44,7 +45,18 @@ static int await(const struct shunt_socket *s, short events)
 	do
 		n = poll(&pfd, 1, SHUNT_ANSWER_MS);
 	while (n < 0 && errno == EINTR);
+	s->late = n == 0;
 	return n > 0 ? 0 : -EAGAIN;
+}
+
+/* Callers read packets. They do not wait again for an agent that has not answered yet. */
+static int is_late(struct shunt_socket *s)
+{
+	struct pollfd pfd = { .fd = s->fd, .events = POLLIN };
+
+	if (s->late && poll(&pfd, 1, 0) > 0)
+		s->late = 0;
+	return s->late;
 }
 
 /* Bytes of an element of a request, and of an answer; 0 = has none. */
@@ -143,6 +155,8 @@ int shunt_socket_ask(struct shunt_socket *s, unsigned int verb, struct ringcap_s
 
 	if (s->fd < 0)
 		return s->known ? -EAGAIN : -ENOTSUP;
+	if (is_late(s))
+		return -EAGAIN;
 	err = send_request(s, &m, elements);
 	if (!err)
 		err = read_answer(s, &m, elements);

@@ -281,7 +281,7 @@ int ringcap_verdicts(struct ringcap *h, const struct ringcap_verdict *verdicts, 
  * These return the number of flows that they handled. If a flow is invalid, those before it are handled; if it is the
  * first, they return an error as RINGCAP_IOC_SHUNT does: -EPERM where the cluster does not allow it, -EDQUOT when there
  * are as many flows as it allows, -EINVAL, -ENOMEM, -ENODEV. -ENOTSUP: an older module or agent. With the eBPF engine
- * they wait for the agent, some 0.1 ms; -EAGAIN: it is being restarted, or has not answered within two seconds.
+ * they wait for the agent, some 0.1 ms; -EAGAIN: it is being restarted, or has not answered within half a second.
  */
 int ringcap_shunt(struct ringcap *h, const struct ringcap_exact *flows, unsigned int n);
 
