@@ -117,13 +117,16 @@ __poll_t rc_poll_queue(struct rc_queue *queue)
 {
 	u64 patience;
 
-	if (rc_poll_is_told(queue) && !READ_ONCE(queue->dead))
-		return EPOLLIN | EPOLLRDNORM;
-	/* The caller is on the list of waiters, and is counted, before we look; see waiter.h. */
+	/*
+	 * The caller is on the list of waiters, and is counted, before we look; see waiter.h. It is counted also if it was
+	 * told before: by edges, epoll does not ask again before the next packet.
+	 */
 	atomic_inc(&queue->waiter.polls);
 	smp_mb__after_atomic();
 	if (READ_ONCE(queue->dead))
 		return EPOLLHUP | EPOLLERR;
+	if (rc_poll_is_told(queue))
+		return EPOLLIN | EPOLLRDNORM;
 	patience = rc_poll_patience(queue);
 	if (!patience)
 		return rc_poll_tell(queue);

@@ -724,6 +724,35 @@ RT_CASE(inline_lone_edge)
 	rt_lone_run(EPOLLET);
 }
 
+/* A consumer by edges that asked before it released what it was told of has still asked: the next packet wakes it. */
+RT_CASE(inline_edge_in_parts)
+{
+	struct rt_line line = { .hung_ms = 60000, .at_once = true };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	const struct rt_traffic traffic = { .flows = 1 };
+	u64 stats[RINGCAP_INLINE_STATS];
+	struct rt_queue queue;
+	int set;
+
+	rt_line_open(&line);
+	rt_queue_open(&queue, line.cluster, 0);
+	set = epoll_create1(EPOLL_CLOEXEC);
+	RT_CHECK(set >= 0 && !epoll_ctl(set, EPOLL_CTL_ADD, queue.fd, &event), "%m");
+	rt_send(line.a.sender, &traffic, 0, 1);
+	RT_EQUAL(epoll_wait(set, &event, 1, RT_PATIENCE_MS), 1);
+	rt_send(line.a.sender, &traffic, 1, 1);
+	RT_EQUAL(epoll_wait(set, &event, 1, RT_PATIENCE_MS), 1);
+	RT_EQUAL(rt_line_judge(&queue, NULL, NULL), 2);
+	rt_send(line.a.sender, &traffic, 2, 1);
+	RT_EQUAL(epoll_wait(set, &event, 1, RT_PATIENCE_MS), 1);
+	RT_EQUAL(rt_line_judge(&queue, NULL, NULL), 1);
+	rt_line_check(&line, 3, stats);
+	RT_EQUAL(stats[RINGCAP_INLINE_PASSED], 3);
+	close(set);
+	rt_queue_close(&queue);
+	rt_line_close(&line);
+}
+
 /* ---- events under traffic ---- */
 
 struct rt_stream {
