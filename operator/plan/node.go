@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/ringcap/ringcap/operator/api/v1alpha1"
 )
 
@@ -77,7 +79,11 @@ func (d *draft) nodeSpec(node *nodeDraft, clusters []*v1alpha1.Cluster) v1alpha1
 		verdict := d.plan.Clusters[cluster.Name]
 		if entry := clusterEntry(cluster, verdict, spec.Rings, node.current); entry != nil {
 			spec.Clusters = append(spec.Clusters, *entry)
-			d.plan.Clusters[cluster.Name] = verdict.on(node.Node)
+			verdict.Nodes = append(verdict.Nodes, node.Name)
+			if verdict.Accepted() && !hasCluster(node.current, entry) {
+				verdict.Outdated = append(verdict.Outdated, node.Name)
+			}
+			d.plan.Clusters[cluster.Name] = verdict
 		}
 	}
 	// By name: sorted by age, a list would change its order when an object is created again.
@@ -125,7 +131,8 @@ func currentCluster(current v1alpha1.NodeCaptureSpec, cluster *v1alpha1.Cluster)
 	return current.Clusters[i].DeepCopy()
 }
 
-func (v Verdict) on(node Node) Verdict {
-	v.Nodes = append(v.Nodes, node.Name)
-	return v
+// hasCluster reports whether the node's present spec has this entry.
+func hasCluster(current v1alpha1.NodeCaptureSpec, entry *v1alpha1.NodeCluster) bool {
+	i := slices.IndexFunc(current.Clusters, func(c v1alpha1.NodeCluster) bool { return c.Name == entry.Name })
+	return i >= 0 && equality.Semantic.DeepEqual(&current.Clusters[i], entry)
 }

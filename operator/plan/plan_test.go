@@ -460,3 +460,16 @@ func TestPools(t *testing.T) {
 		{Resource: "a/z", Ring: "older", UID: "uid-older", FunctionPool: v1alpha1.FunctionPool{Drivers: []string{"iavf"}}},
 	}, made.Pools)
 }
+
+// Until nodes have a Cluster's present version in their spec, what their agents report is about the last one.
+func TestOutdatedClusters(t *testing.T) {
+	in := plan.Input{Nodes: []plan.Node{{Name: "a"}, {Name: "b"}}, Rings: rings{ring("r", 0)}, Clusters: clusters{cluster("c", 1, "r")}}
+	made := plan.Make(in)
+	require.Equal(t, []string{"a", "b"}, made.Clusters["c"].Outdated)
+	in.Current = map[string]v1alpha1.NodeCaptureSpec{"a": made.Nodes["a"], "b": {}}
+	require.Equal(t, []string{"b"}, plan.Make(in).Clusters["c"].Outdated)
+	in.Current["b"] = made.Nodes["b"]
+	require.Empty(t, plan.Make(in).Clusters["c"].Outdated)
+	in.Clusters[0].Spec.Consumers = &v1alpha1.Consumers{Namespaces: []string{"elsewhere"}}
+	require.Equal(t, []string{"a", "b"}, plan.Make(in).Clusters["c"].Outdated)
+}

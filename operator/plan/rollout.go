@@ -20,7 +20,8 @@ import (
 // version ever worked loses nothing when it refuses a version: the rollout never waits for a node that has lacked the interface,
 // or the engine, from the start.
 
-// Rollout is the progress of a ring's present version on its nodes.
+// Rollout is the progress of an object's present version on its nodes. A Cluster is given to all of them at once, and only
+// has Outdated nodes.
 type Rollout struct {
 	// Outdated nodes do not have it in their spec yet. Of these, Waiting ones keep the previous version until it is their turn,
 	// and the others get it now. Silent ones are the Waiting nodes that have no turn until their agents report again.

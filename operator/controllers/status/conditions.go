@@ -88,7 +88,10 @@ func (r *Reconciler) onNodes(s *subject) []report.State {
 	for _, node := range s.verdict.Nodes {
 		state := report.On(node, s.state.Captures[node], s.Object, now)
 		if _, outdated := slices.BinarySearch(s.verdict.Outdated, node); outdated && state.Reason != v1alpha1.ReasonNodeNotReporting {
-			state = report.State{Node: node, Reason: v1alpha1.ReasonPending, Message: "it waits for its turn to get this version: see the condition RolledOut"}
+			state = report.State{Node: node, Reason: v1alpha1.ReasonPending, Message: "its NodeCapture is about to get this version"}
+			if s.Ring {
+				state.Message = "it waits for its turn to get this version: see the condition RolledOut"
+			}
 		}
 		states = append(states, state)
 	}
