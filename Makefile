@@ -198,7 +198,7 @@ bench-lossless: deps ## the rate at which tcpdump on a busy machine begins to lo
 .PHONY: bench-consumers
 bench-consumers: deps ## CPU time and wake-ups of tcpdump, dumpcap and Suricata on AF_PACKET and on rings; here, and in a VM with the module
 	$(SUDO) bench/consumers/run
-	$(SUDO) bench/consumers/run --vm 6.1 --rounds 2
+	$(SUDO) bench/consumers/run --vm 6.1 --rounds 3
 
 # FLEET="NODES RINGS POOLS": a ring is for the nodes of one pool, but for one that is for all.
 .PHONY: bench-operator
