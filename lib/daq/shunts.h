@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Flows that verdicts shunt, for libdaq's module and Suricata's plugin: the kernel module decides on their further packets, which do not come to the program.
+ * Flows that verdicts shunt, for libdaq's module and Suricata's plugin: the engine decides on their further packets,
+ * which do not come to the program.
  * A queue's cluster says whether its consumers may do that, and for how many flows. Where they may not, a verdict is one
  * on its packet alone, as with other modules. That is counted by reason, and said once.
  *
