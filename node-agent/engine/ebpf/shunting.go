@@ -4,34 +4,21 @@ package ebpf
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 )
 
 // shuntingTable holds what each queue of the node has of shunted flows, mapped. Programs add to the first two counters.
-type shuntingTable struct {
-	mu    sync.RWMutex
-	pages []byte // nil once unmapped: a consumer's grace may end later
-}
+type shuntingTable struct{ mappedTable }
 
 func mapShunting(m *ebpf.Map) (*shuntingTable, error) {
-	pages, err := unix.Mmap(m.FD(), 0, wholePages(int(m.ValueSize())), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
+	t := &shuntingTable{}
+	if err := t.mapPages(m); err != nil {
 		return nil, fmt.Errorf("map the table of shunted packets: %w", err)
 	}
-	return &shuntingTable{pages: pages}, nil
-}
-
-func (t *shuntingTable) unmap() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	// Fails only for addresses that are not of a mapping.
-	_ = unix.Munmap(t.pages)
-	t.pages = nil
+	return t, nil
 }
 
 // with calls do with a queue's entry, unless the table is unmapped.

@@ -4,35 +4,21 @@ package ebpf
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 )
 
-// wordTable holds a number for each queue of the node. It is one element, which programs read without a look-up. This
-// process writes to it through a mapping.
-type wordTable struct {
-	mu    sync.RWMutex
-	pages []byte // nil once unmapped: a consumer's grace may end later
-}
+// wordTable holds a number for each queue of the node. This process writes to it.
+type wordTable struct{ mappedTable }
 
 func mapWords(m *ebpf.Map) (*wordTable, error) {
-	pages, err := unix.Mmap(m.FD(), 0, wholePages(int(m.ValueSize())), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
+	t := &wordTable{}
+	if err := t.mapPages(m); err != nil {
 		return nil, fmt.Errorf("map a table of queues: %w", err)
 	}
-	return &wordTable{pages: pages}, nil
-}
-
-func (t *wordTable) unmap() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	// Fails only for addresses that are not of a mapping.
-	_ = unix.Munmap(t.pages)
-	t.pages = nil
+	return t, nil
 }
 
 func (t *wordTable) at(index uint32) *uint32 { return (*uint32)(unsafe.Pointer(&t.pages[4*index])) }
